@@ -1,0 +1,8 @@
+//! The core of Duroxide: events, the orchestration context, replay, and the provider contract.
+//!
+//! This crate only speaks: given a history and messages, replay says what should happen. It does no
+//! I/O, has no threads, reads no clock and draws no random numbers. The `duroxide` crate acts.
+
+pub mod model;
+pub mod clock;
+pub mod provider;

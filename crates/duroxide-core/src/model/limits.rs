@@ -1,0 +1,21 @@
+//! Every maximum, with its reason.
+
+/// Queue messages carried over by continue-as-new. The oldest are kept; the start event holds the
+/// whole list, so it must stay small.
+pub const MAX_CARRY_FORWARD_EVENTS: usize = 100;
+/// Bytes of a custom status: it is rewritten on each update and read by every status call.
+pub const MAX_CUSTOM_STATUS_BYTES: usize = 262_144;
+/// Tags in one worker filter: providers bind each as a query parameter.
+pub const MAX_WORKER_TAGS: usize = 5;
+/// Bytes of an activity tag: it is an index key in providers.
+pub const MAX_TAG_NAME_BYTES: usize = 256;
+/// Keys of one instance: the whole store is loaded with every turn.
+pub const MAX_KV_KEYS: usize = 150;
+/// Bytes of one value: see [`MAX_KV_KEYS`].
+pub const MAX_KV_VALUE_BYTES: usize = 65_536;
+/// Rounds of one turn in which the code asks for more without anything having resolved. Only code
+/// that schedules on every poll gets there; without a limit such a turn would never end.
+pub const MAX_IDLE_ROUNDS: usize = 100;
+/// System calls resolved inside one turn. Further ones go through the worker queue, so that a loop
+/// of them commits now and then.
+pub const MAX_SYSTEM_CALLS_PER_TURN: usize = 1_000;

@@ -1,0 +1,269 @@
+//! The storage contract: what the runtime asks of a store. Signatures here, rules in
+//! `docs/behaviour.md` chapter 8.
+//!
+//! A provider stores without understanding: it never makes ids, never interprets orchestration
+//! logic, never decides a status (R8.3).
+
+mod item;
+mod filter;
+mod admin;
+pub mod error;
+pub mod management;
+mod turn;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
+
+pub use crate::model::KvEntry;
+pub use crate::model::limits::MAX_WORKER_TAGS;
+pub use crate::model::version::current_build_version;
+pub use admin::{DeadLetter, DeleteRefused, ProviderAdmin};
+pub use error::ProviderError;
+pub use filter::{DispatcherCapabilityFilter, SemverRange, SessionFetchConfig, TagFilter};
+pub use item::{ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier};
+pub use management::{
+    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
+    ManagementProvider, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+};
+pub use turn::{FetchedTurn, RejectedCommit, TurnCommit};
+
+/// A store with two peek-lock queues.
+///
+/// The methods up to `get_instance_stats` are the contract every provider fulfils. Those after it
+/// have default bodies built from the others: a provider that can do better overrides them, a
+/// wrapper that knows nothing of them still sees every call.
+#[async_trait]
+pub trait Provider: Any + Send + Sync {
+    /// Name for logs.
+    fn name(&self) -> &str {
+        "unknown"
+    }
+
+    /// Version for logs.
+    fn version(&self) -> &str {
+        "0.0.0"
+    }
+
+    /// Locks the next runnable instance and its visible messages: (item, lock token, attempt).
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError>;
+
+    /// Commits one turn: all of it or nothing.
+    #[expect(clippy::too_many_arguments, reason = "inherited signature; see commit_turn")]
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError>;
+
+    /// Gives a locked turn back, visible again after `delay`.
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError>;
+
+    /// Events of the latest execution; empty for an unknown instance.
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError>;
+
+    /// Events of one execution.
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError>;
+
+    /// Appends events outside a turn (tests and tools).
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError>;
+
+    /// Queues an activity.
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError>;
+
+    /// Locks the next activity these sessions and tags admit: (item, lock token, attempt).
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError>;
+
+    /// Removes a locked activity and queues its completion, in one transaction.
+    async fn ack_work_item(
+        &self,
+        token: &str,
+        completion: Option<WorkItem>,
+    ) -> Result<(), ProviderError>;
+
+    /// Holds an activity's lock for longer.
+    async fn renew_work_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError>;
+
+    /// Extends the live, recently used session leases of these owners; how many there were.
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError>;
+
+    /// Removes expired sessions without queued work; how many there were.
+    async fn cleanup_orphaned_sessions(
+        &self,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError>;
+
+    /// Gives a locked activity back, visible again after `delay`.
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError>;
+
+    /// Holds a turn's lock for longer.
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError>;
+
+    /// Queues a message for an instance, visible after `delay`.
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError>;
+
+    /// The management side of this store, if it has one.
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        None
+    }
+
+    /// Custom status and its version, if newer than `last_seen_version`.
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError>;
+
+    /// A committed value.
+    async fn get_kv_value(
+        &self,
+        instance: &str,
+        key: &str,
+    ) -> Result<Option<String>, ProviderError>;
+
+    /// All committed values.
+    async fn get_kv_all_values(
+        &self,
+        instance: &str,
+    ) -> Result<HashMap<String, String>, ProviderError>;
+
+    /// Sizes of an instance.
+    async fn get_instance_stats(
+        &self,
+        instance: &str,
+    ) -> Result<Option<SystemStats>, ProviderError>;
+
+    // ---- Additive methods (R8.130 and following) ------------------------------------------------
+
+    /// Like [`fetch_orchestration_item`](Self::fetch_orchestration_item), but may leave the history
+    /// out and say only how long it is: a runtime that still holds the instance in memory does not
+    /// need it, any other asks [`read_history_from`](Self::read_history_from) (R8.130).
+    async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, ProviderError> {
+        let fetched = self.fetch_orchestration_item(lock_timeout, poll_timeout, filter).await?;
+        Ok(fetched.map(|(item, lock_token, attempt_count)| {
+            FetchedTurn::with_history(item, lock_token, attempt_count)
+        }))
+    }
+
+    /// Events of one execution with an id of at least `from_event_id`, at most `limit` of them
+    /// (R8.131).
+    async fn read_history_from(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        from_event_id: u64,
+        limit: Option<usize>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let mut events = self.read_with_execution(instance, execution_id).await?;
+        events.retain(|event| event.event_id >= from_event_id);
+        events.truncate(limit.unwrap_or(usize::MAX));
+        Ok(events)
+    }
+
+    /// Commits one turn, and hands the commit back if that failed, so that trying again costs no
+    /// copy (R8.132).
+    async fn commit_turn(
+        &self,
+        lock_token: &str,
+        commit: TurnCommit,
+    ) -> Result<(), RejectedCommit> {
+        let copy = commit.clone();
+        self.ack_orchestration_item(
+            lock_token,
+            copy.execution_id,
+            copy.history_delta,
+            copy.worker_items,
+            copy.orchestrator_items,
+            copy.metadata,
+            copy.cancelled_activities,
+        )
+        .await
+        .map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
+    }
+
+    /// The status of an instance, without reading its history if the store can (R8.133).
+    async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {
+        let history = self.read(instance).await?;
+        // R6.23: a status without its decoration is better than none.
+        let custom = self.get_custom_status(instance, 0).await.unwrap_or_else(|error| {
+            tracing::warn!(target: "duroxide::providers", %error, instance, "custom status unreadable");
+            None
+        });
+        Ok(OrchestrationStatus::from_history(&history, custom.unwrap_or((None, 0))))
+    }
+
+    /// Waits until this process commits something for `instance`, at most `timeout`. Returns the
+    /// number of commits seen so far, to be passed as `seen` next time; `None` means that this
+    /// store cannot tell and the caller has to look for itself (R8.134).
+    async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
+        let _ = (instance, seen, timeout);
+        None
+    }
+
+    /// The time by which this store decides what is visible, in milliseconds since the epoch, if
+    /// that is not simply this process's wall clock (R8.135).
+    fn store_time_ms(&self) -> Option<u64> {
+        None
+    }
+}

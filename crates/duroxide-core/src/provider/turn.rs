@@ -1,0 +1,54 @@
+//! Turns as bundles: fetched with or without history, committed as one value.
+
+use crate::model::{Event, WorkItem};
+
+use super::{ExecutionMetadata, OrchestrationItem, ProviderError, ScheduledActivityIdentifier};
+
+/// A locked turn.
+#[derive(Debug, Clone)]
+pub struct FetchedTurn {
+    /// The instance and its messages. Its history is empty unless `history_included`.
+    pub item: OrchestrationItem,
+    /// Proof of the lock.
+    pub lock_token: String,
+    /// How often its messages have been fetched, from 1.
+    pub attempt_count: u32,
+    /// Id of the last event of the current execution; 0 if it has none.
+    pub last_event_id: u64,
+    /// Whether `item.history` holds the history.
+    pub history_included: bool,
+}
+
+impl FetchedTurn {
+    /// A turn that brings its history.
+    pub fn with_history(item: OrchestrationItem, lock_token: String, attempt_count: u32) -> Self {
+        let last_event_id = item.history.last().map_or(0, |event| event.event_id);
+        Self { item, lock_token, attempt_count, last_event_id, history_included: true }
+    }
+}
+
+/// Everything one turn asks the store to make true, in one atomic commit.
+#[derive(Debug, Clone, Default)]
+pub struct TurnCommit {
+    /// Execution the events belong to.
+    pub execution_id: u64,
+    /// Events to append.
+    pub history_delta: Vec<Event>,
+    /// Activities to queue.
+    pub worker_items: Vec<WorkItem>,
+    /// Messages to queue.
+    pub orchestrator_items: Vec<WorkItem>,
+    /// What the events mean for the instance.
+    pub metadata: ExecutionMetadata,
+    /// Activities to take out of the worker queue.
+    pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+}
+
+/// A commit that did not happen, with its contents.
+#[derive(Debug)]
+pub struct RejectedCommit {
+    /// Why not.
+    pub error: ProviderError,
+    /// What was to be committed.
+    pub commit: Box<TurnCommit>,
+}

@@ -1,0 +1,5 @@
+//! Durable execution for Rust.
+
+pub mod clock;
+pub mod random;
+pub mod providers;

@@ -1,0 +1,6 @@
+//! Stores: the contract, re-exported from the core, and the stores of this crate.
+
+pub mod memory;
+
+pub use duroxide_core::model::WorkItem;
+pub use duroxide_core::provider::*;

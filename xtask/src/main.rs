@@ -1,0 +1,3 @@
+//! Repository checks, run as `cargo xtask <command>`.
+
+fn main() {}
