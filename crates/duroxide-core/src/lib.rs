@@ -5,4 +5,5 @@
 
 pub mod model;
 pub mod clock;
+pub mod context;
 pub mod provider;

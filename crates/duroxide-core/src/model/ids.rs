@@ -18,6 +18,17 @@ pub const SYSCALL_GET_KV_VALUE: &str = "__duroxide_syscall:get_kv_value";
 /// next id is unknown then, and this one collides with nothing a sane execution reaches.
 pub const UNREADABLE_HISTORY_EVENT_ID: u64 = 99_999;
 
+/// Identity of an activity in the worker queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduledActivityIdentifier {
+    /// Owner instance.
+    pub instance: String,
+    /// Owner execution.
+    pub execution_id: u64,
+    /// Schedule event.
+    pub activity_id: u64,
+}
+
 /// Whether a child id was made up by the engine rather than chosen by the user.
 pub fn is_auto_generated_sub_orch_id(instance: &str) -> bool {
     instance.starts_with(SUB_ORCH_AUTO_PREFIX)

@@ -20,9 +20,9 @@ pub use error::{AppErrorKind, ConfigErrorKind, ErrorDetails, PoisonMessageType};
 pub use event::{Event, EventKind};
 pub use ids::{
     INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, SUB_ORCH_AUTO_PREFIX, SYSCALL_GET_KV_VALUE,
-    SYSCALL_NEW_GUID, SYSCALL_PREFIX, SYSCALL_UTC_NOW_MS, UNREADABLE_HISTORY_EVENT_ID,
-    build_child_instance_id, child_suffix, is_auto_generated_sub_orch_id, is_reserved_root_id,
-    pending_child_suffix,
+    SYSCALL_NEW_GUID, SYSCALL_PREFIX, SYSCALL_UTC_NOW_MS, ScheduledActivityIdentifier,
+    UNREADABLE_HISTORY_EVENT_ID, build_child_instance_id, child_suffix,
+    is_auto_generated_sub_orch_id, is_reserved_root_id, pending_child_suffix,
 };
 pub use retry::{BackoffStrategy, RetryPolicy};
 pub use status::{KvEntry, LogLevel, OrchestrationDescriptor, OrchestrationStatus, SystemStats};

@@ -43,14 +43,3 @@ pub struct ExecutionMetadata {
     /// Library version the execution is pinned to, when it started.
     pub pinned_duroxide_version: Option<Version>,
 }
-
-/// Identity of an activity in the worker queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduledActivityIdentifier {
-    /// Owner instance.
-    pub instance: String,
-    /// Owner execution.
-    pub execution_id: u64,
-    /// Schedule event.
-    pub activity_id: u64,
-}

@@ -19,13 +19,13 @@ use async_trait::async_trait;
 
 use crate::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 
-pub use crate::model::KvEntry;
 pub use crate::model::limits::MAX_WORKER_TAGS;
 pub use crate::model::version::current_build_version;
+pub use crate::model::{KvEntry, ScheduledActivityIdentifier};
 pub use admin::{DeadLetter, DeleteRefused, ProviderAdmin};
 pub use error::ProviderError;
 pub use filter::{DispatcherCapabilityFilter, SemverRange, SessionFetchConfig, TagFilter};
-pub use item::{ExecutionMetadata, OrchestrationItem, ScheduledActivityIdentifier};
+pub use item::{ExecutionMetadata, OrchestrationItem};
 pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
     ManagementProvider, PruneOptions, PruneResult, QueueDepths, SystemMetrics,

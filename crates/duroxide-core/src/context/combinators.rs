@@ -1,0 +1,185 @@
+//! join and select. No waker ever fires inside a turn, so these poll every unfinished child on each
+//! pass, in argument order (R3.124, R3.125).
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use super::OrchestrationContext;
+
+/// Which of two futures won, with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Either2<A, B> {
+    /// The first.
+    First(A),
+    /// The second.
+    Second(B),
+}
+
+impl<A, B> Either2<A, B> {
+    /// Whether the first won.
+    pub fn is_first(&self) -> bool {
+        matches!(self, Self::First(_))
+    }
+
+    /// Whether the second won.
+    pub fn is_second(&self) -> bool {
+        matches!(self, Self::Second(_))
+    }
+
+    /// Position of the winner, from 0.
+    pub fn index(&self) -> usize {
+        match self {
+            Self::First(_) => 0,
+            Self::Second(_) => 1,
+        }
+    }
+}
+
+impl<T> Either2<T, T> {
+    /// Position of the winner, from 0, and its value.
+    pub fn into_tuple(self) -> (usize, T) {
+        match self {
+            Self::First(value) => (0, value),
+            Self::Second(value) => (1, value),
+        }
+    }
+}
+
+/// Which of three futures won, with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Either3<A, B, C> {
+    /// The first.
+    First(A),
+    /// The second.
+    Second(B),
+    /// The third.
+    Third(C),
+}
+
+impl<A, B, C> Either3<A, B, C> {
+    /// Position of the winner, from 0.
+    pub fn index(&self) -> usize {
+        match self {
+            Self::First(_) => 0,
+            Self::Second(_) => 1,
+            Self::Third(_) => 2,
+        }
+    }
+}
+
+impl<T> Either3<T, T, T> {
+    /// Position of the winner, from 0, and its value.
+    pub fn into_tuple(self) -> (usize, T) {
+        match self {
+            Self::First(value) => (0, value),
+            Self::Second(value) => (1, value),
+            Self::Third(value) => (2, value),
+        }
+    }
+}
+
+impl OrchestrationContext {
+    /// Waits for all; results in argument order.
+    pub async fn join<T, F>(&self, futures: Vec<F>) -> Vec<T>
+    where
+        F: Future<Output = T>,
+    {
+        let mut branches: Vec<_> =
+            futures.into_iter().map(|future| (Box::pin(Some(future)), None)).collect();
+        poll_fn(|cx| {
+            for (future, value) in &mut branches {
+                poll_unfinished(future.as_mut(), value, cx);
+            }
+            let all_done = branches.iter().all(|(_, value)| value.is_some());
+            if all_done { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        branches.into_iter().filter_map(|(_, value)| value).collect()
+    }
+
+    /// Waits for both.
+    pub async fn join2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> (T1, T2)
+    where
+        F1: Future<Output = T1>,
+        F2: Future<Output = T2>,
+    {
+        let (mut f1, mut f2) = (pin!(Some(f1)), pin!(Some(f2)));
+        let (mut v1, mut v2) = (None, None);
+        poll_fn(move |cx| {
+            poll_unfinished(f1.as_mut(), &mut v1, cx);
+            poll_unfinished(f2.as_mut(), &mut v2, cx);
+            if v1.is_none() || v2.is_none() {
+                return Poll::Pending;
+            }
+            v1.take().zip(v2.take()).map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// Waits for all three.
+    pub async fn join3<T1, T2, T3, F1, F2, F3>(&self, f1: F1, f2: F2, f3: F3) -> (T1, T2, T3)
+    where
+        F1: Future<Output = T1>,
+        F2: Future<Output = T2>,
+        F3: Future<Output = T3>,
+    {
+        let ((v1, v2), v3) = self.join2(self.join2(f1, f2), f3).await;
+        (v1, v2, v3)
+    }
+
+    /// Waits for the first of two; the other is dropped, which cancels its work.
+    pub async fn select2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> Either2<T1, T2>
+    where
+        F1: Future<Output = T1>,
+        F2: Future<Output = T2>,
+    {
+        select2(f1, f2).await
+    }
+
+    /// Waits for the first of three; the others are dropped, which cancels their work.
+    pub async fn select3<T1, T2, T3, F1, F2, F3>(
+        &self,
+        f1: F1,
+        f2: F2,
+        f3: F3,
+    ) -> Either3<T1, T2, T3>
+    where
+        F1: Future<Output = T1>,
+        F2: Future<Output = T2>,
+        F3: Future<Output = T3>,
+    {
+        match select2(f1, select2(f2, f3)).await {
+            Either2::First(value) => Either3::First(value),
+            Either2::Second(Either2::First(value)) => Either3::Second(value),
+            Either2::Second(Either2::Second(value)) => Either3::Third(value),
+        }
+    }
+}
+
+pub(super) async fn select2<F1: Future, F2: Future>(
+    f1: F1,
+    f2: F2,
+) -> Either2<F1::Output, F2::Output> {
+    let (mut f1, mut f2) = (pin!(f1), pin!(f2));
+    poll_fn(move |cx| {
+        if let Poll::Ready(value) = f1.as_mut().poll(cx) {
+            return Poll::Ready(Either2::First(value));
+        }
+        f2.as_mut().poll(cx).map(Either2::Second)
+    })
+    .await
+}
+
+/// Polls an unfinished child of a join; a finished one is dropped at once, its value kept.
+fn poll_unfinished<F: Future>(
+    mut future: Pin<&mut Option<F>>,
+    value: &mut Option<F::Output>,
+    cx: &mut Context<'_>,
+) {
+    let Some(unfinished) = future.as_mut().as_pin_mut() else { return };
+    if let Poll::Ready(output) = unfinished.poll(cx) {
+        future.set(None);
+        *value = Some(output);
+    }
+}

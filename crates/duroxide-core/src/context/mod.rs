@@ -1,0 +1,160 @@
+//! What orchestration code holds: the context, its durable futures, and the state behind them.
+//!
+//! A scheduling call only notes what was asked for (an [`Action`](crate::model::Action) under a
+//! fresh token) and returns a future. The replay engine takes the notes after each poll, binds
+//! tokens to event ids, and delivers results into the state that the futures read.
+
+mod state;
+mod tokens;
+mod signals;
+mod queues;
+mod kv;
+mod future;
+mod schedule;
+mod retry;
+mod events;
+mod children;
+mod store;
+mod syscalls;
+mod continue_as_new;
+mod trace;
+mod combinators;
+mod handler;
+mod by_hand;
+
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::model::version::ReplayRules;
+use crate::model::{Action, Event, KvEntry, SystemStats};
+
+pub use combinators::{Either2, Either3};
+pub use future::{DurableFuture, ScheduleKind};
+pub use handler::{FnOrchestration, OrchestrationHandler};
+pub use tokens::CompletionResult;
+
+pub(crate) use state::{ContextState, Emitted};
+pub(crate) use tokens::Operation;
+
+/// An orchestration's handle on everything durable. Cheap to clone; all clones share one state.
+#[derive(Clone)]
+pub struct OrchestrationContext {
+    inner: Arc<ContextInner>,
+}
+
+struct ContextInner {
+    identity: Identity,
+    replaying: AtomicBool,
+    state: Mutex<ContextState>,
+}
+
+/// Who is running.
+pub(crate) struct Identity {
+    pub(crate) instance_id: String,
+    pub(crate) execution_id: u64,
+    pub(crate) orchestration_name: String,
+    pub(crate) orchestration_version: String,
+}
+
+/// What the engine knows before the first poll.
+pub(crate) struct Beginning {
+    pub(crate) rules: ReplayRules,
+    pub(crate) now_ms: Option<u64>,
+    pub(crate) kv_snapshot: HashMap<String, KvEntry>,
+    pub(crate) custom_status: Option<String>,
+}
+
+impl OrchestrationContext {
+    /// A context that no engine drives: replaying, under the oldest rules (R3.93, R4.100).
+    #[doc(hidden)]
+    #[expect(clippy::too_many_arguments, reason = "inherited signature")]
+    pub fn new(
+        history: Vec<Event>,
+        execution_id: u64,
+        instance_id: String,
+        orchestration_name: String,
+        orchestration_version: String,
+        worker_id: Option<String>,
+    ) -> Self {
+        drop((history, worker_id)); // Inherited parameters that nothing ever read back.
+        let identity =
+            Identity { instance_id, execution_id, orchestration_name, orchestration_version };
+        Self::begin(
+            identity,
+            Beginning {
+                rules: ReplayRules::OLD,
+                now_ms: None,
+                kv_snapshot: HashMap::new(),
+                custom_status: None,
+            },
+        )
+    }
+
+    /// A context for one turn.
+    pub(crate) fn begin(identity: Identity, beginning: Beginning) -> Self {
+        let state = Mutex::new(ContextState::new(beginning));
+        Self { inner: Arc::new(ContextInner { identity, replaying: AtomicBool::new(true), state }) }
+    }
+
+    /// The instance running this code.
+    pub fn instance_id(&self) -> String {
+        self.inner.identity.instance_id.clone()
+    }
+
+    /// The execution running this code; more than 1 after continue-as-new.
+    pub fn execution_id(&self) -> u64 {
+        self.inner.identity.execution_id
+    }
+
+    /// The registered name of this code.
+    pub fn orchestration_name(&self) -> String {
+        self.inner.identity.orchestration_name.clone()
+    }
+
+    /// The version of this code, as resolved when the execution began.
+    pub fn orchestration_version(&self) -> String {
+        self.inner.identity.orchestration_version.clone()
+    }
+
+    /// Whether this code is being run again over recorded history. Use it for logging only.
+    pub fn is_replaying(&self) -> bool {
+        self.inner.replaying.load(Ordering::Relaxed)
+    }
+
+    /// Always false; kept for source compatibility.
+    pub fn is_logging_enabled(&self) -> bool {
+        false
+    }
+
+    /// Always `None`; kept for source compatibility. Clients ask `get_orchestration_stats`.
+    pub fn get_system_stats(&self) -> Option<SystemStats> {
+        None
+    }
+
+    #[doc(hidden)]
+    pub fn set_is_replaying(&self, replaying: bool) {
+        self.inner.replaying.store(replaying, Ordering::Relaxed);
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// The shared state. User code runs between locks, never under one (R2.95), so a poisoned lock
+    /// only means that a thread died elsewhere.
+    pub(crate) fn state(&self) -> MutexGuard<'_, ContextState> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an action under a fresh token.
+    fn emit(
+        &self,
+        operation: Operation,
+        action: Action,
+        location: &'static Location<'static>,
+    ) -> u64 {
+        self.state().emit(operation, action, location)
+    }
+}

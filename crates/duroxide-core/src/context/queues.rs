@@ -1,0 +1,127 @@
+//! Mailboxes (§3.8): messages wait until a dequeue reads them, each once, in order.
+
+use std::collections::{HashMap, VecDeque};
+
+pub(crate) struct Queues {
+    mailboxes: HashMap<String, Mailbox>,
+    /// Dequeue event id -> (queue, raw index).
+    readers: HashMap<u64, (String, usize)>,
+    arrivals: u64,
+    /// Which of the two rules of [`Mailbox::entitled`] applies.
+    exact: bool,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    messages: Vec<Message>,
+    /// Indexes of unread messages, ascending.
+    unread: VecDeque<usize>,
+    /// Dequeues registered so far.
+    registered: usize,
+    /// Raw indexes of cancelled dequeues, ascending.
+    cancelled: Vec<usize>,
+    /// Raw indexes of dequeues that are neither resolved nor cancelled, ascending.
+    waiting: VecDeque<usize>,
+}
+
+struct Message {
+    /// Order of arrival over all queues.
+    arrival: u64,
+    data: String,
+    read: bool,
+}
+
+impl Queues {
+    pub(crate) fn new(exact: bool) -> Self {
+        Self { mailboxes: HashMap::new(), readers: HashMap::new(), arrivals: 0, exact }
+    }
+
+    pub(crate) fn subscribe(&mut self, event_id: u64, name: &str) {
+        let mailbox = self.mailboxes.entry(name.to_owned()).or_default();
+        self.readers.insert(event_id, (name.to_owned(), mailbox.registered));
+        mailbox.waiting.push_back(mailbox.registered);
+        mailbox.registered += 1;
+    }
+
+    /// Messages are kept whether or not anyone waits (R3.151).
+    pub(crate) fn deliver(&mut self, name: &str, data: &str) {
+        let mailbox = self.mailboxes.entry(name.to_owned()).or_default();
+        mailbox.unread.push_back(mailbox.messages.len());
+        let message = Message { arrival: self.arrivals, data: data.to_owned(), read: false };
+        mailbox.messages.push(message);
+        self.arrivals += 1;
+    }
+
+    /// Reads the message a dequeue is entitled to.
+    pub(crate) fn take(&mut self, event_id: u64) -> Option<String> {
+        let exact = self.exact;
+        let (mailbox, raw) = self.mailbox_of(event_id)?;
+        let index = mailbox.entitled(raw, exact)?;
+        let message = mailbox.messages.get_mut(index)?;
+        message.read = true;
+        let data = message.data.clone();
+        remove_sorted(&mut mailbox.unread, index);
+        remove_sorted(&mut mailbox.waiting, raw);
+        Some(data)
+    }
+
+    /// A dequeue is given up; messages stay for the next one (R3.160). A resolved dequeue keeps the
+    /// message it has read (R3.156).
+    pub(crate) fn cancel(&mut self, event_id: u64) {
+        let Some((mailbox, raw)) = self.mailbox_of(event_id) else { return };
+        if !remove_sorted(&mut mailbox.waiting, raw) {
+            return;
+        }
+        if let Err(place) = mailbox.cancelled.binary_search(&raw) {
+            mailbox.cancelled.insert(place, raw);
+        }
+    }
+
+    /// Whether some live dequeue has a message to read.
+    pub(crate) fn any_readable(&self) -> bool {
+        self.mailboxes.values().any(|mailbox| {
+            mailbox.waiting.front().is_some_and(|raw| mailbox.entitled(*raw, self.exact).is_some())
+        })
+    }
+
+    /// Messages nobody read, in order of arrival (R3.112).
+    pub(crate) fn unread(&self) -> Vec<(String, String)> {
+        let mut unread: Vec<(u64, &str, &str)> = Vec::new();
+        for (name, mailbox) in &self.mailboxes {
+            let messages = mailbox.messages.iter().filter(|message| !message.read);
+            unread.extend(messages.map(|m| (m.arrival, name.as_str(), m.data.as_str())));
+        }
+        unread.sort_unstable();
+        unread.into_iter().map(|(_, name, data)| (name.to_owned(), data.to_owned())).collect()
+    }
+
+    fn mailbox_of(&mut self, event_id: u64) -> Option<(&mut Mailbox, usize)> {
+        let (name, raw) = self.readers.get(&event_id)?;
+        Some((self.mailboxes.get_mut(name)?, *raw))
+    }
+}
+
+impl Mailbox {
+    /// The message a waiting dequeue may read.
+    ///
+    /// Exact: the k-th waiting dequeue gets the k-th unread message, so that nothing is read twice
+    /// whatever was cancelled (L15). Inherited: the position is the number of earlier live dequeues,
+    /// resolved or not (R3.150), which differs only after an older dequeue was cancelled behind a
+    /// newer resolved one; executions of that time keep it (R3.158).
+    fn entitled(&self, raw: usize, exact: bool) -> Option<usize> {
+        let place = self.waiting.binary_search(&raw).ok()?;
+        if exact {
+            return self.unread.get(place).copied();
+        }
+        let cancelled_before = self.cancelled.partition_point(|cancelled| *cancelled < raw);
+        let position = raw - cancelled_before;
+        (position < self.messages.len()).then_some(position)
+    }
+}
+
+fn remove_sorted(sorted: &mut VecDeque<usize>, value: usize) -> bool {
+    match sorted.binary_search(&value) {
+        Ok(place) => sorted.remove(place).is_some(),
+        Err(_) => false,
+    }
+}

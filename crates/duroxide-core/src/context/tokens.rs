@@ -1,0 +1,158 @@
+//! Tokens: each scheduling call gets the next number, which links its future to its action before
+//! the action has an event id (R1.9, R3.12).
+
+use std::collections::HashMap;
+
+/// What a token stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Activity,
+    Timer,
+    Wait,
+    Dequeue,
+    Child,
+    /// Second-generation wait (R2.60).
+    #[cfg(feature = "replay-version-test")]
+    TopicWait,
+    /// Status, key-value, detached start, continue-as-new, refused child: nothing is awaited.
+    Note,
+}
+
+/// What became of a future.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Open,
+    Returned,
+    Dropped,
+}
+
+/// A delivered result.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub enum CompletionResult {
+    /// An activity returned `Ok`.
+    ActivityOk(String),
+    /// An activity failed.
+    ActivityErr(String),
+    /// A timer fired.
+    TimerFired,
+    /// A child returned `Ok`.
+    SubOrchOk(String),
+    /// A child failed.
+    SubOrchErr(String),
+    /// An event or queue message arrived.
+    ExternalData(String),
+}
+
+#[derive(Default)]
+pub(crate) struct Tokens {
+    /// Token n is at n - 1.
+    slots: Vec<Slot>,
+    by_event: HashMap<u64, u64>,
+    dropped: Vec<u64>,
+    open: usize,
+}
+
+struct Slot {
+    operation: Operation,
+    event_id: Option<u64>,
+    result: Option<CompletionResult>,
+    fate: Fate,
+}
+
+impl Tokens {
+    pub(crate) fn issue(&mut self, operation: Operation) -> u64 {
+        let fate = if operation == Operation::Note { Fate::Returned } else { Fate::Open };
+        self.open += usize::from(fate == Fate::Open);
+        self.slots.push(Slot { operation, event_id: None, result: None, fate });
+        self.slots.len() as u64
+    }
+
+    /// The number that [`issue`](Self::issue) would give next.
+    pub(crate) fn upcoming(&self) -> u64 {
+        self.slots.len() as u64 + 1
+    }
+
+    /// Futures that neither returned nor were dropped.
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    pub(crate) fn bind(&mut self, token: u64, event_id: u64) {
+        if let Some(slot) = self.slot_mut(token) {
+            slot.event_id = Some(event_id);
+            self.by_event.insert(event_id, token);
+        }
+    }
+
+    pub(crate) fn lookup(&self, token: u64) -> Option<(Operation, Option<u64>)> {
+        let slot = self.slot(token)?;
+        Some((slot.operation, slot.event_id))
+    }
+
+    pub(crate) fn fate_of(&self, event_id: u64) -> Option<Fate> {
+        let token = self.by_event.get(&event_id)?;
+        self.slot(*token).map(|slot| slot.fate)
+    }
+
+    /// Stores a result for the future of a schedule event. Nobody may be left to read it.
+    pub(crate) fn deliver(&mut self, event_id: u64, result: CompletionResult) {
+        let token = self.by_event.get(&event_id).copied();
+        let Some(slot) = token.and_then(|token| self.slot_mut(token)) else { return };
+        // A result nobody can read any more would only take up memory.
+        if slot.fate == Fate::Open && suits(slot.operation, &result) {
+            slot.result = Some(result);
+        }
+    }
+
+    pub(crate) fn take_result(&mut self, token: u64) -> Option<CompletionResult> {
+        self.slot_mut(token)?.result.take()
+    }
+
+    /// Ends a future; the first end counts.
+    pub(crate) fn finish(&mut self, token: u64, fate: Fate) {
+        let Some(slot) = self.slot_mut(token) else { return };
+        if slot.fate != Fate::Open {
+            return;
+        }
+        slot.fate = fate;
+        slot.result = None;
+        self.open -= 1;
+        if fate == Fate::Dropped {
+            self.dropped.push(token);
+        }
+    }
+
+    /// Schedule events whose futures were dropped, ascending.
+    pub(crate) fn dropped(&self, operation: Operation) -> Vec<u64> {
+        let slots = self.dropped.iter().filter_map(|token| self.slot(*token));
+        let mut ids: Vec<u64> = slots
+            .filter(|slot| slot.operation == operation)
+            .filter_map(|slot| slot.event_id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn slot(&self, token: u64) -> Option<&Slot> {
+        self.slots.get(usize::try_from(token).ok()?.checked_sub(1)?)
+    }
+
+    fn slot_mut(&mut self, token: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(token).ok()?.checked_sub(1)?)
+    }
+}
+
+/// A result of the wrong kind is never observed (R3.54).
+fn suits(operation: Operation, result: &CompletionResult) -> bool {
+    use CompletionResult::{
+        ActivityErr, ActivityOk, ExternalData, SubOrchErr, SubOrchOk, TimerFired,
+    };
+    matches!(
+        (operation, result),
+        (Operation::Activity, ActivityOk(_) | ActivityErr(_))
+            | (Operation::Timer, TimerFired)
+            | (Operation::Child, SubOrchOk(_) | SubOrchErr(_))
+            | (Operation::Wait | Operation::Dequeue, ExternalData(_))
+    )
+}
