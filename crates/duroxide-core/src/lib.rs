@@ -6,4 +6,5 @@
 pub mod model;
 pub mod clock;
 pub mod context;
+pub mod replay;
 pub mod provider;

@@ -50,7 +50,6 @@ pub(crate) struct Tokens {
     slots: Vec<Slot>,
     by_event: HashMap<u64, u64>,
     dropped: Vec<u64>,
-    open: usize,
 }
 
 struct Slot {
@@ -63,7 +62,6 @@ struct Slot {
 impl Tokens {
     pub(crate) fn issue(&mut self, operation: Operation) -> u64 {
         let fate = if operation == Operation::Note { Fate::Returned } else { Fate::Open };
-        self.open += usize::from(fate == Fate::Open);
         self.slots.push(Slot { operation, event_id: None, result: None, fate });
         self.slots.len() as u64
     }
@@ -71,11 +69,6 @@ impl Tokens {
     /// The number that [`issue`](Self::issue) would give next.
     pub(crate) fn upcoming(&self) -> u64 {
         self.slots.len() as u64 + 1
-    }
-
-    /// Futures that neither returned nor were dropped.
-    pub(crate) fn open(&self) -> usize {
-        self.open
     }
 
     pub(crate) fn bind(&mut self, token: u64, event_id: u64) {
@@ -117,7 +110,6 @@ impl Tokens {
         }
         slot.fate = fate;
         slot.result = None;
-        self.open -= 1;
         if fate == Fate::Dropped {
             self.dropped.push(token);
         }

@@ -1,0 +1,125 @@
+//! One recorded event into the context's state (R3.44 – R3.62).
+
+use super::divergence::Divergence;
+use super::execution::Execution;
+use super::index::Class;
+use crate::context::CompletionResult;
+use crate::model::{Event, EventKind};
+
+impl Execution {
+    pub(super) fn apply(&mut self, event: &Event) -> Result<(), Box<Divergence>> {
+        if let Some(class) = Class::of(&event.kind) {
+            self.bind_schedule(event, class)?;
+            // The message a dequeue asks for may be there already (R3.49).
+            self.must_poll |= class == Class::Dequeue;
+            return Ok(());
+        }
+        match &event.kind {
+            EventKind::OrchestrationChained { .. } => self.bind_chained(event),
+            EventKind::CustomStatusUpdated { .. } => {
+                self.bind_note(event, "custom status mismatch")
+            }
+            EventKind::KeyValueSet { .. } => self.bind_note(event, "kv set mismatch"),
+            EventKind::KeyValuesCleared => self.bind_note(event, "kv clear_all mismatch"),
+            EventKind::KeyValueCleared { key } => self.bind_cleared(event, key),
+            #[cfg(feature = "replay-version-test")]
+            EventKind::ExternalSubscribed2 { name, topic } => {
+                self.bind_schedule(event, Class::Wait)?;
+                self.ctx.state().signals.subscribe_topic(event.event_id, name, topic);
+                Ok(())
+            }
+            _ => match completion_of(&event.kind) {
+                Some(result) => self.complete(event, result),
+                None => {
+                    self.arrive(event);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// A result for an open schedule (R3.53 – R3.56).
+    fn complete(&mut self, event: &Event, result: CompletionResult) -> Result<(), Box<Divergence>> {
+        let Some(source) = event.source_event_id else { return Ok(()) };
+        let Some(class) = self.open.get(&source) else {
+            return Err(Divergence::new("completion without open schedule").at(event));
+        };
+        let is_activity = matches!(event.kind, EventKind::ActivityCompleted { .. });
+        if is_activity && *class != Class::Activity {
+            return Err(Divergence::new("completion kind mismatch: expected activity").at(event));
+        }
+        self.open.remove(&source);
+        self.ctx.state().tokens.deliver(source, result);
+        self.must_poll = true;
+        Ok(())
+    }
+
+    /// Arrivals and breadcrumbs; everything else says nothing to running code (R3.57 – R3.60).
+    fn arrive(&mut self, event: &Event) {
+        let mut state = self.ctx.state();
+        match &event.kind {
+            EventKind::ExternalEvent { name, data } => {
+                let delivered = state.signals.deliver(name, data);
+                drop(state);
+                self.must_poll |= delivered;
+                if !delivered {
+                    self.warn_early(name);
+                }
+            }
+            EventKind::QueueEventDelivered { name, data } => {
+                state.queues.deliver(name, data);
+                drop(state);
+                self.must_poll = true;
+            }
+            #[cfg(feature = "replay-version-test")]
+            EventKind::ExternalEvent2 { name, topic, data } => {
+                state.signals.deliver_topic(name, topic, data);
+                drop(state);
+                self.must_poll = true;
+            }
+            EventKind::ExternalSubscribedCancelled { .. } => {
+                if let Some(source) = event.source_event_id {
+                    state.signals.cancel(source);
+                }
+            }
+            EventKind::QueueSubscriptionCancelled { .. } => {
+                if let Some(source) = event.source_event_id {
+                    state.queues.cancel(source);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Once, when it happens: replay meets the same event again and again.
+    fn warn_early(&self, name: &str) {
+        if self.ctx.is_replaying() {
+            return;
+        }
+        let identity = self.ctx.identity();
+        tracing::warn!(
+            target: "duroxide::runtime",
+            instance = %identity.instance_id,
+            execution_id = %identity.execution_id,
+            %name,
+            "external event dropped: no open wait for it"
+        );
+    }
+}
+
+fn completion_of(kind: &EventKind) -> Option<CompletionResult> {
+    Some(match kind {
+        EventKind::ActivityCompleted { result } => CompletionResult::ActivityOk(result.clone()),
+        EventKind::ActivityFailed { details } => {
+            CompletionResult::ActivityErr(details.display_message())
+        }
+        EventKind::TimerFired { .. } => CompletionResult::TimerFired,
+        EventKind::SubOrchestrationCompleted { result } => {
+            CompletionResult::SubOrchOk(result.clone())
+        }
+        EventKind::SubOrchestrationFailed { details } => {
+            CompletionResult::SubOrchErr(details.display_message())
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,133 @@
+//! The running orchestration function: polling it, and what it has asked for so far.
+
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::index::Class;
+use crate::context::{Emitted, OrchestrationContext, OrchestrationHandler};
+use crate::model::version::ReplayRules;
+use crate::model::{Action, AppErrorKind, ErrorDetails};
+
+type OrchestrationFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+
+pub(super) struct Execution {
+    pub(super) ctx: OrchestrationContext,
+    pub(super) rules: ReplayRules,
+    pub(super) output: Option<Result<String, String>>,
+    /// Actions not yet matched to history or recorded, oldest first.
+    pub(super) emitted: VecDeque<Emitted>,
+    /// Schedule events without a completion.
+    pub(super) open: HashMap<u64, Class>,
+    /// Which line of code made which schedule event, for reports.
+    pub(super) matched: Vec<(u64, &'static Location<'static>)>,
+    pub(super) must_poll: bool,
+    /// The code waited for something that is not durable.
+    pub(super) waits_for_foreign: bool,
+    future: Option<OrchestrationFuture>,
+    /// The code asked to continue as new, whose future never resolves.
+    continues: bool,
+}
+
+impl Execution {
+    /// Makes the function's future; its body is not entered yet.
+    pub(super) fn begin(
+        ctx: OrchestrationContext,
+        rules: ReplayRules,
+        handler: Arc<dyn OrchestrationHandler>,
+        input: String,
+    ) -> Self {
+        let handler_ctx = ctx.clone();
+        let future = Box::pin(async move { handler.invoke(handler_ctx, input).await });
+        Self {
+            ctx,
+            rules,
+            output: None,
+            emitted: VecDeque::new(),
+            open: HashMap::new(),
+            matched: Vec::new(),
+            must_poll: true,
+            waits_for_foreign: false,
+            future: Some(future),
+            continues: false,
+        }
+    }
+
+    /// Polls if something it may wait for has changed.
+    pub(super) fn poll_if_due(&mut self) -> Result<(), ErrorDetails> {
+        if self.must_poll { self.poll() } else { Ok(()) }
+    }
+
+    /// Polls until nothing more can be read, and takes what the code asked for.
+    pub(super) fn poll(&mut self) -> Result<(), ErrorDetails> {
+        self.must_poll = false;
+        while self.output.is_none() {
+            self.poll_once()?;
+            if !self.was_mailbox_freed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the future. Its destructors are user code.
+    pub(super) fn discard(&mut self) {
+        let future = self.future.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+            let identity = self.ctx.identity();
+            tracing::error!(target: "duroxide::runtime", instance = %identity.instance_id,
+                orchestration = %identity.orchestration_name,
+                "an orchestration's destructor panicked; ignored");
+        }
+    }
+
+    fn poll_once(&mut self) -> Result<(), ErrorDetails> {
+        let Some(future) = &mut self.future else { return Ok(()) };
+        self.ctx.state().polls = Default::default();
+        // R3.5: nothing wakes an orchestration but the engine.
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
+        self.take_emitted();
+        match polled {
+            Err(payload) => Err(panicked(payload.as_ref())),
+            Ok(Poll::Ready(output)) => {
+                self.output = Some(output);
+                self.discard();
+                Ok(())
+            }
+            Ok(Poll::Pending) => {
+                // A pending poll that asked no durable future waits for something else.
+                self.waits_for_foreign |= !self.continues && self.ctx.state().polls.pending == 0;
+                Ok(())
+            }
+        }
+    }
+
+    fn take_emitted(&mut self) {
+        for emitted in self.ctx.state().take_emitted() {
+            self.continues |= matches!(emitted.action, Action::ContinueAsNew { .. });
+            self.emitted.push_back(emitted);
+        }
+    }
+
+    /// Whether the code gave up a dequeue in this poll and another one can read in its place. Each
+    /// further poll needs another dequeue given up, so this ends (L15).
+    fn was_mailbox_freed(&self) -> bool {
+        let state = self.ctx.state();
+        self.rules.strict && state.polls.dequeues_dropped > 0 && state.queues.any_readable()
+    }
+}
+
+/// R3.74.
+fn panicked(payload: &(dyn Any + Send)) -> ErrorDetails {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("orchestration panicked");
+    ErrorDetails::application(AppErrorKind::Panicked, text)
+}

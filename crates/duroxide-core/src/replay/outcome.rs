@@ -1,0 +1,36 @@
+//! Everything one turn asks the store to make true, as plain data.
+
+use super::divergence::DivergenceReport;
+use crate::model::{ErrorDetails, Event, WorkItem};
+
+/// What a turn adds and asks for. One atomic commit carries it out.
+#[derive(Debug)]
+pub struct TurnOutcome {
+    /// Events to append.
+    pub events: Vec<Event>,
+    /// Activities to queue.
+    pub activities: Vec<WorkItem>,
+    /// Messages to queue: timers, starts, notifications, cancellations.
+    pub messages: Vec<WorkItem>,
+    /// Activities to take out of the worker queue, by schedule event.
+    pub cancelled: Vec<u64>,
+    /// Where the execution stands now.
+    pub status: TurnStatus,
+    /// Where code and history parted, if they did.
+    pub divergence: Option<Box<DivergenceReport>>,
+    /// Whether the code waited for something that is not durable.
+    pub waits_for_foreign: bool,
+}
+
+/// Where an execution stands after a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnStatus {
+    /// It waits.
+    Running,
+    /// It returned `Ok`.
+    Completed(String),
+    /// It ended in an error.
+    Failed(ErrorDetails),
+    /// A successor follows, with this input.
+    ContinuedAsNew(String),
+}

@@ -1,0 +1,373 @@
+//! From a turn's result to its last events and its messages (§3.10, §3.12).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::engine::{ReplayEngine, TurnResult};
+use super::index::Class;
+use super::outcome::{TurnOutcome, TurnStatus};
+use crate::model::limits::MAX_CARRY_FORWARD_EVENTS;
+use crate::model::{
+    Action, ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
+};
+
+/// Reason of a breadcrumb written because the execution ended (R2.42).
+const ORCHESTRATION_TERMINAL: &str = "orchestration_terminal";
+const PARENT_DROPPED: &str = "parent dropped sub-orchestration future";
+const PARENT_CANCELED: &str = "parent canceled";
+const PARENT_FAILED: &str = "parent failed";
+
+/// A turn whose code has run.
+pub(super) struct Ending {
+    pub(super) engine: ReplayEngine,
+    pub(super) name: String,
+    /// Instance, execution and schedule event to notify.
+    pub(super) parent: Option<(String, u64, u64)>,
+}
+
+impl Ending {
+    pub(super) fn into_outcome(mut self, result: TurnResult) -> TurnOutcome {
+        let mut activities = Vec::new();
+        let mut messages = Vec::new();
+        let status = match result {
+            TurnResult::Continue => {
+                activities = self.activities();
+                messages.extend(self.starts(|_| true));
+                messages.extend(self.dropped_child_cancels(|_| true));
+                TurnStatus::Running
+            }
+            TurnResult::Completed(output) => {
+                messages.extend(self.detached_starts());
+                self.end(EventKind::OrchestrationCompleted { output: output.clone() }, "completed");
+                messages.extend(self.tell_parent(Ok(&output)));
+                messages.extend(self.dropped_started_child_cancels());
+                TurnStatus::Completed(output)
+            }
+            TurnResult::Failed(details) => {
+                messages.extend(self.detached_starts());
+                let open = self.started_open_children();
+                self.end(EventKind::OrchestrationFailed { details: details.clone() }, "failed");
+                messages.extend(self.tell_parent(Err(&details)));
+                messages.extend(self.dropped_started_child_cancels());
+                messages.extend(self.cancels(open, PARENT_FAILED));
+                TurnStatus::Failed(details)
+            }
+            TurnResult::Cancelled(reason) => {
+                messages.extend(self.detached_starts());
+                let details = ErrorDetails::cancelled(reason);
+                let open = self.started_open_children();
+                self.end(EventKind::OrchestrationFailed { details: details.clone() }, "failed");
+                messages.extend(self.cancels(open, PARENT_CANCELED));
+                messages.extend(self.tell_parent(Err(&details)));
+                TurnStatus::Failed(details)
+            }
+            TurnResult::ContinueAsNew { input, version, unconsumed_queue_arrivals } => {
+                messages.extend(self.starts_before_continuing());
+                messages.push(self.continue_as_new(&input, version, unconsumed_queue_arrivals));
+                let kind = EventKind::OrchestrationContinuedAsNew { input: input.clone() };
+                self.end(kind, "continued_as_new");
+                TurnStatus::ContinuedAsNew(input)
+            }
+        };
+        let engine = self.engine;
+        TurnOutcome {
+            activities,
+            messages,
+            cancelled: without_repetition(&engine.cancelled_activity_ids),
+            status,
+            divergence: engine.report,
+            waits_for_foreign: engine.waits_for_foreign,
+            events: new_events(
+                engine.baseline,
+                engine.persisted_len,
+                engine.recorder.into_events(),
+            ),
+        }
+    }
+
+    /// Writes the breadcrumbs of open waits, the terminal event, and the cancellations of what is in
+    /// flight (R3.106, R1.35).
+    fn end(&mut self, terminal: EventKind, word: &str) {
+        let (waits, dequeues) = outstanding(self.engine.history());
+        for id in waits {
+            let reason = ORCHESTRATION_TERMINAL.to_owned();
+            self.engine.record(Some(id), EventKind::ExternalSubscribedCancelled { reason });
+        }
+        for id in dequeues {
+            let reason = ORCHESTRATION_TERMINAL.to_owned();
+            self.engine.record(Some(id), EventKind::QueueSubscriptionCancelled { reason });
+        }
+        self.engine.record(None, terminal);
+        for (id, _) in self.engine.index.in_flight(Class::Activity) {
+            let reason = format!("{ORCHESTRATION_TERMINAL}_{word}");
+            self.engine.record(Some(id), EventKind::ActivityCancelRequested { reason });
+            self.engine.cancelled_activity_ids.push(id);
+        }
+    }
+
+    fn activities(&self) -> Vec<WorkItem> {
+        let execution_id = self.engine.recorder.execution_id;
+        let actions = self.engine.pending_actions.iter();
+        actions
+            .filter_map(|action| match action.clone() {
+                Action::CallActivity { scheduling_event_id, name, input, session_id, tag } => {
+                    Some(WorkItem::ActivityExecute {
+                        instance: self.engine.recorder.instance.clone(),
+                        execution_id,
+                        id: scheduling_event_id,
+                        name,
+                        input,
+                        session_id,
+                        tag,
+                    })
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn detached_starts(&self) -> Vec<WorkItem> {
+        self.starts(|action| matches!(action, Action::StartOrchestrationDetached { .. }))
+    }
+
+    /// What history says was started is started: detached ones, and children nobody has dropped. A
+    /// result for the ended execution will be ignored, as of any child left running (L34).
+    fn starts_before_continuing(&self) -> Vec<WorkItem> {
+        let dropped: HashSet<u64> =
+            self.engine.cancelled_children.iter().map(|(id, _)| *id).collect();
+        self.starts(|action| match action {
+            Action::StartOrchestrationDetached { .. } => true,
+            Action::StartSubOrchestration { scheduling_event_id, .. } => {
+                !dropped.contains(scheduling_event_id)
+            }
+            _ => false,
+        })
+    }
+
+    /// Messages for the pending timers, children and detached starts that are `wanted`, in order.
+    fn starts(&self, wanted: impl Fn(&Action) -> bool) -> Vec<WorkItem> {
+        let pending = self.engine.pending_actions.iter();
+        pending.filter(|action| wanted(action)).filter_map(|action| self.message(action)).collect()
+    }
+
+    fn message(&self, action: &Action) -> Option<WorkItem> {
+        let recorder = &self.engine.recorder;
+        let (instance, execution_id) = (recorder.instance.clone(), recorder.execution_id);
+        Some(match action.clone() {
+            Action::CreateTimer { scheduling_event_id: id, fire_at_ms } => {
+                WorkItem::TimerFired { instance, execution_id, id, fire_at_ms }
+            }
+            Action::StartSubOrchestration {
+                scheduling_event_id,
+                name,
+                version,
+                instance: child,
+                input,
+            } => WorkItem::StartOrchestration {
+                instance: build_child_instance_id(&instance, &child),
+                orchestration: name,
+                input,
+                version,
+                parent_instance: Some(instance),
+                parent_id: Some(scheduling_event_id),
+                parent_execution_id: Some(execution_id),
+                execution_id: INITIAL_EXECUTION_ID,
+            },
+            Action::StartOrchestrationDetached { name, version, instance, input, .. } => {
+                WorkItem::StartOrchestration {
+                    instance,
+                    orchestration: name,
+                    input,
+                    version,
+                    parent_instance: None,
+                    parent_id: None,
+                    parent_execution_id: None,
+                    execution_id: INITIAL_EXECUTION_ID,
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    fn tell_parent(&self, result: Result<&String, &ErrorDetails>) -> Option<WorkItem> {
+        let (parent_instance, parent_execution_id, parent_id) = self.parent.clone()?;
+        Some(match result {
+            Ok(result) => WorkItem::SubOrchCompleted {
+                parent_instance,
+                parent_execution_id,
+                parent_id,
+                result: result.clone(),
+            },
+            Err(details) => WorkItem::SubOrchFailed {
+                parent_instance,
+                parent_execution_id,
+                parent_id,
+                details: details.clone(),
+            },
+        })
+    }
+
+    /// A child scheduled in the turn that ends was never started: there is nothing to cancel (L3).
+    fn dropped_started_child_cancels(&self) -> Vec<WorkItem> {
+        self.dropped_child_cancels(|position| self.was_started(position))
+    }
+
+    fn dropped_child_cancels(&self, wanted: impl Fn(usize) -> bool) -> Vec<WorkItem> {
+        let position = |id: u64| self.engine.index.get(id).map(|schedule| schedule.position);
+        let dropped = self.engine.cancelled_children.iter();
+        let wanted = dropped.filter(|(id, _)| position(*id).is_some_and(&wanted));
+        self.cancels(wanted.map(|(_, child)| child.clone()).collect(), PARENT_DROPPED)
+    }
+
+    /// Children that run, as recorded ids (L2: those scheduled in this turn do not).
+    fn started_open_children(&self) -> Vec<String> {
+        let open = self.engine.index.in_flight(Class::Child).into_iter();
+        let events = open
+            .filter(|(_, schedule)| self.was_started(schedule.position))
+            .filter_map(|(_, schedule)| self.engine.event_at(schedule.position));
+        events
+            .filter_map(|event| match &event.kind {
+                EventKind::SubOrchestrationScheduled { instance, .. } => Some(instance.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn was_started(&self, position: usize) -> bool {
+        position < self.engine.persisted_len
+    }
+
+    fn cancels(&self, children: Vec<String>, reason: &'static str) -> Vec<WorkItem> {
+        let parent = &self.engine.recorder.instance;
+        let cancel = |child: String| WorkItem::CancelInstance {
+            instance: build_child_instance_id(parent, &child),
+            reason: reason.to_owned(),
+        };
+        children.into_iter().map(cancel).collect()
+    }
+
+    /// The start of the successor (R3.111 – R3.114).
+    fn continue_as_new(
+        &self,
+        input: &str,
+        version: Option<String>,
+        unread: Option<Vec<(String, String)>>,
+    ) -> WorkItem {
+        let instance = self.engine.recorder.instance.clone();
+        let mut carried = unread.unwrap_or_else(|| unread_by_count(self.engine.history()));
+        for (name, data) in carried.iter().skip(MAX_CARRY_FORWARD_EVENTS) {
+            tracing::warn!(target: "duroxide::runtime", %instance, %name, %data,
+                "Dropping carry-forward event beyond limit of {MAX_CARRY_FORWARD_EVENTS}");
+        }
+        carried.truncate(MAX_CARRY_FORWARD_EVENTS);
+        let (parent_instance, parent_execution_id, parent_id) = match self.parent.clone() {
+            Some((instance, execution, id)) => (Some(instance), Some(execution), Some(id)),
+            None => (None, None, None),
+        };
+        WorkItem::ContinueAsNew {
+            instance,
+            orchestration: self.name.clone(),
+            input: input.to_owned(),
+            version,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            carry_forward_events: carried,
+            initial_custom_status: self.engine.custom_status.clone(),
+        }
+    }
+}
+
+/// The start event, if it was made in this turn, and the delta.
+fn new_events(baseline: Vec<Event>, persisted_len: usize, delta: Vec<Event>) -> Vec<Event> {
+    let mut events: Vec<Event> = baseline.into_iter().skip(persisted_len).collect();
+    events.extend(delta);
+    events
+}
+
+fn without_repetition(ids: &[u64]) -> Vec<u64> {
+    let mut seen = HashSet::new();
+    ids.iter().copied().filter(|id| seen.insert(*id)).collect()
+}
+
+/// Positional waits and dequeues that are neither resolved nor cancelled, in order (R3.105).
+fn outstanding<'a>(history: impl Iterator<Item = &'a Event>) -> (Vec<u64>, Vec<u64>) {
+    let mut waits = OpenByName::default();
+    let mut dequeues = OpenByName::default();
+    let mut messages: Vec<&str> = Vec::new();
+    for event in history {
+        match &event.kind {
+            EventKind::ExternalSubscribed { name } => waits.open(name, event.event_id),
+            EventKind::ExternalEvent { name, .. } => waits.resolve_oldest(name),
+            EventKind::QueueSubscribed { name } => dequeues.open(name, event.event_id),
+            EventKind::QueueEventDelivered { name, .. } => messages.push(name),
+            EventKind::ExternalSubscribedCancelled { .. } => waits.cancel(event.source_event_id),
+            EventKind::QueueSubscriptionCancelled { .. } => dequeues.cancel(event.source_event_id),
+            _ => {}
+        }
+    }
+    // Dequeues are matched by count, wherever in history their messages stand.
+    messages.into_iter().for_each(|name| dequeues.resolve_oldest(name));
+    (waits.into_open(), dequeues.into_open())
+}
+
+/// Open subscriptions, oldest first under each name.
+#[derive(Default)]
+struct OpenByName<'a> {
+    open: HashMap<&'a str, VecDeque<u64>>,
+    cancelled: HashSet<u64>,
+}
+
+impl<'a> OpenByName<'a> {
+    fn open(&mut self, name: &'a str, event_id: u64) {
+        self.open.entry(name).or_default().push_back(event_id);
+    }
+
+    fn cancel(&mut self, event_id: Option<u64>) {
+        self.cancelled.extend(event_id);
+    }
+
+    fn resolve_oldest(&mut self, name: &str) {
+        let Some(open) = self.open.get_mut(name) else { return };
+        while let Some(oldest) = open.pop_front() {
+            if !self.cancelled.contains(&oldest) {
+                break;
+            }
+        }
+    }
+
+    fn into_open(self) -> Vec<u64> {
+        let open = self.open.into_values().flatten();
+        let mut ids: Vec<u64> = open.filter(|id| !self.cancelled.contains(id)).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+/// Unread messages under the old race policy: per queue, as many of the oldest as there are live
+/// dequeues count as read (R3.113).
+fn unread_by_count<'a>(history: impl Iterator<Item = &'a Event> + Clone) -> Vec<(String, String)> {
+    let cancelled: HashSet<u64> = history
+        .clone()
+        .filter(|event| matches!(event.kind, EventKind::QueueSubscriptionCancelled { .. }))
+        .filter_map(|event| event.source_event_id)
+        .collect();
+    let mut read: HashMap<&str, usize> = HashMap::new();
+    let mut arrived: VecDeque<(&str, &str)> = VecDeque::new();
+    for event in history {
+        match &event.kind {
+            EventKind::QueueSubscribed { name } if !cancelled.contains(&event.event_id) => {
+                *read.entry(name).or_default() += 1;
+            }
+            EventKind::QueueEventDelivered { name, data } => arrived.push_back((name, data)),
+            _ => {}
+        }
+    }
+    arrived.retain(|(name, _)| match read.get_mut(name) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            false
+        }
+        _ => true,
+    });
+    arrived.into_iter().map(|(name, data)| (name.to_owned(), data.to_owned())).collect()
+}

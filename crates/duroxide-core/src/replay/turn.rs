@@ -1,0 +1,149 @@
+//! A turn from its ingredients to its outcome.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::emit::SystemCalls;
+use super::engine::{ReplayEngine, TurnResult};
+use super::limits;
+use super::messages::WorkItemReader;
+use super::outcome::TurnOutcome;
+use super::terminal::Ending;
+use crate::context::OrchestrationHandler;
+use crate::model::version::BUILD_VERSION;
+use crate::model::{Event, EventKind, INITIAL_EVENT_ID, KvEntry, WorkItem};
+
+/// What to do with an orchestration that waits for something that is not durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForeignWait {
+    /// Say so and leave it running.
+    #[default]
+    Warn,
+    /// Fail it.
+    Fail,
+}
+
+/// The ingredients of a turn.
+pub struct Turn {
+    /// The instance.
+    pub instance: String,
+    /// The execution that runs.
+    pub execution_id: u64,
+    /// Its events so far; empty if it begins now.
+    pub history: Vec<Event>,
+    /// The messages to take in, and the start if it begins now.
+    pub messages: WorkItemReader,
+    /// The code.
+    pub handler: Arc<dyn OrchestrationHandler>,
+    /// Resolved version of the code.
+    pub version: String,
+    /// Key-value entries of completed executions.
+    pub kv_snapshot: HashMap<String, KvEntry>,
+    /// The time, milliseconds since the epoch.
+    pub now_ms: u64,
+    /// Who answers system calls within the turn.
+    pub system_calls: Option<Box<dyn SystemCalls>>,
+    /// What to do about waits that are not durable.
+    pub foreign_wait: ForeignWait,
+    /// Execution of the parent to notify if the start event does not name one (R3.116).
+    pub parent_execution_fallback: u64,
+}
+
+/// Runs a turn.
+pub fn run_turn(turn: Turn) -> TurnOutcome {
+    let Turn { instance, execution_id, mut history, messages, version, .. } = turn;
+    let persisted_len = history.len();
+    if history.is_empty()
+        && let Some(kind) = start_event(&messages, &version)
+    {
+        history.push(Event {
+            event_id: INITIAL_EVENT_ID,
+            source_event_id: None,
+            instance_id: instance.clone(),
+            execution_id,
+            timestamp_ms: turn.now_ms,
+            duroxide_version: BUILD_VERSION.to_owned(),
+            kind,
+        });
+    }
+    let Facts { name, input, parent } = Facts::of(&history);
+    let mut engine = ReplayEngine::new(instance, execution_id, history)
+        .with_persisted_history_len(persisted_len)
+        .with_kv_snapshot(turn.kv_snapshot)
+        .with_now_ms(turn.now_ms)
+        .failing_on_foreign_wait(turn.foreign_wait == ForeignWait::Fail);
+    if let Some(system_calls) = turn.system_calls {
+        engine = engine.with_system_calls(system_calls);
+    }
+    engine.prep_completions(messages.completion_messages);
+    let result = engine.execute_orchestration(turn.handler, input, name.clone(), version, "engine");
+    let result = within_limits(&engine, result);
+    let parent = parent.map(|(instance, execution, id)| {
+        (instance, execution.unwrap_or(turn.parent_execution_fallback), id)
+    });
+    Ending { engine, name, parent }.into_outcome(result)
+}
+
+/// A violation is a failure like any other: it ends the execution once, tells the parent and
+/// cancels what is open (L4, L5).
+fn within_limits(engine: &ReplayEngine, result: TurnResult) -> TurnResult {
+    if matches!(result, TurnResult::Failed(_) | TurnResult::Cancelled(_)) {
+        return result;
+    }
+    match limits::check(engine.history_delta(), engine.live_keys) {
+        Ok(()) => result,
+        Err(violation) => TurnResult::Failed(violation),
+    }
+}
+
+/// What the start event says.
+#[derive(Default)]
+struct Facts {
+    name: String,
+    input: String,
+    parent: Option<(String, Option<u64>, u64)>,
+}
+
+impl Facts {
+    fn of(history: &[Event]) -> Self {
+        let Some(EventKind::OrchestrationStarted {
+            name,
+            input,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            ..
+        }) = history.first().map(|event| &event.kind)
+        else {
+            return Self::default();
+        };
+        let parent = parent_instance.clone().zip(*parent_id);
+        Self {
+            name: name.clone(),
+            input: input.clone(),
+            parent: parent.map(|(instance, id)| (instance, *parent_execution_id, id)),
+        }
+    }
+}
+
+/// The start event for a start message (R2.20 – R2.22).
+fn start_event(messages: &WorkItemReader, version: &str) -> Option<EventKind> {
+    let start = messages.start_item.as_ref()?;
+    let (carry_forward_events, initial_custom_status) = match start {
+        WorkItem::ContinueAsNew { carry_forward_events, initial_custom_status, .. } => {
+            let carried = Some(carry_forward_events.clone()).filter(|list| !list.is_empty());
+            (carried, initial_custom_status.clone())
+        }
+        _ => (None, None),
+    };
+    Some(EventKind::OrchestrationStarted {
+        name: messages.orchestration_name.clone(),
+        version: version.to_owned(),
+        input: messages.input.clone(),
+        parent_instance: messages.parent_instance.clone(),
+        parent_id: messages.parent_id,
+        parent_execution_id: messages.parent_execution_id,
+        carry_forward_events,
+        initial_custom_status,
+    })
+}
