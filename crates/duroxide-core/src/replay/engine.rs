@@ -9,7 +9,7 @@ use super::execution::Execution;
 use super::index::HistoryIndex;
 use super::record::Recorder;
 use crate::clock;
-use crate::context::{Beginning, Identity, OrchestrationContext, OrchestrationHandler};
+use crate::context::{Beginning, Identity, Operation, OrchestrationContext, OrchestrationHandler};
 use crate::model::version::ReplayRules;
 use crate::model::{Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry};
 
@@ -58,6 +58,8 @@ pub struct ReplayEngine {
     pub(super) live_keys: usize,
     pub(super) custom_status: Option<String>,
     pub(super) cancelled_child_suffixes: Vec<String>,
+    /// Children whose futures the code has dropped, recorded or not.
+    pub(super) dropped_children: Vec<u64>,
     kv_snapshot: HashMap<String, KvEntry>,
 }
 
@@ -74,6 +76,7 @@ impl ReplayEngine {
             cancelled_activity_ids: Vec::new(),
             cancelled_children: Vec::new(),
             cancelled_child_suffixes: Vec::new(),
+            dropped_children: Vec::new(),
             system_calls: None,
             answered: 0,
             abort: None,
@@ -333,6 +336,7 @@ impl ReplayEngine {
         let mut state = execution.ctx.state();
         state.freeze();
         self.live_keys = state.kv.len();
+        self.dropped_children = state.tokens.dropped(Operation::Child);
         self.custom_status.clone_from(&state.custom_status);
         drop(state);
         self.cancelled_child_suffixes =

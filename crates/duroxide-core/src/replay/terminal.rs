@@ -132,12 +132,11 @@ impl Ending {
     /// What history says was started is started: detached ones, and children nobody has dropped. A
     /// result for the ended execution will be ignored, as of any child left running (L34).
     fn starts_before_continuing(&self) -> Vec<WorkItem> {
-        let dropped: HashSet<u64> =
-            self.engine.cancelled_children.iter().map(|(id, _)| *id).collect();
+        let dropped = &self.engine.dropped_children;
         self.starts(|action| match action {
             Action::StartOrchestrationDetached { .. } => true,
             Action::StartSubOrchestration { scheduling_event_id, .. } => {
-                !dropped.contains(scheduling_event_id)
+                dropped.binary_search(scheduling_event_id).is_err()
             }
             _ => false,
         })
