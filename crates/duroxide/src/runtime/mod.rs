@@ -1,0 +1,3 @@
+//! The runtime: fetches turns and activities, runs them, commits what they did.
+
+pub mod observability;
