@@ -44,10 +44,27 @@ where
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
+    use serde_json::Value;
+
     use super::*;
+
+    /// The log records of `action` that `directives` let through.
+    pub(crate) fn written_as_json(directives: &str, action: impl FnOnce()) -> Vec<Value> {
+        let text = written(&LogFormat::Json, EnvFilter::new(directives), action);
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn written(format: &LogFormat, filter: EnvFilter, action: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let copy = lines.clone();
+        let subscriber = subscriber(format, filter, false, move || copy.clone());
+        tracing::dispatcher::with_default(&subscriber, action);
+        let bytes = lines.0.lock().unwrap();
+        String::from_utf8(bytes.clone()).unwrap()
+    }
 
     #[test]
     fn r9_3_environment_if_valid_else_user_code_at_its_level() {
@@ -69,16 +86,11 @@ mod tests {
             (LogFormat::Pretty, "  at "),
             (LogFormat::Compact, " duroxide::activity: user speaks instance_id=\"i1\"\n"),
         ] {
-            let lines = Lines::default();
-            let written = lines.0.clone();
-            let filter = filter(None, "info").unwrap();
-            let subscriber = subscriber(&format, filter, false, move || lines.clone());
-            tracing::dispatcher::with_default(&subscriber, || {
+            let text = written(&format, filter(None, "info").unwrap(), || {
                 tracing::info!(target: "duroxide::activity", instance_id = "i1", "user speaks");
                 tracing::info!(target: "duroxide::runtime", "machinery whispers");
                 tracing::debug!(target: "duroxide::activity", "user whispers");
             });
-            let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
             assert!(text.contains(shape) && !text.contains("whispers"), "{format:?}: {text}");
         }
     }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 pub use config::{LogFormat, ObservabilityConfig};
 pub use logging::init_logging;
+#[cfg(test)]
+pub(crate) use logging::tests::written_as_json;
 pub use metrics::{MetricsProvider, MetricsSnapshot};
 
 /// Logs and metrics of one runtime.

@@ -36,7 +36,7 @@ metrics! {
     ORCHESTRATION_CONTINUE_AS_NEW = Counter "duroxide_orchestration_continue_as_new_total",
         "Executions that were succeeded by another.";
     ORCHESTRATION_FOREIGN_WAITS = Counter "duroxide_orchestration_foreign_waits_total",
-        "Turns that ended waiting for something the engine cannot wake.";
+        "Orchestrations found waiting for something that can never wake them.";
     ORCHESTRATION_POISON = Counter "duroxide_orchestration_poison_total",
         "Turns given up after too many attempts.";
     ORCHESTRATION_DURATION = Histogram "duroxide_orchestration_duration_seconds",

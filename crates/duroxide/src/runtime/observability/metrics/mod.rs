@@ -128,7 +128,7 @@ impl MetricsProvider {
         count(names::ORCHESTRATION_CONTINUE_AS_NEW, &[("orchestration_name", orchestration_name)]);
     }
 
-    /// A turn ended waiting for something the engine cannot wake: a foreign future.
+    /// An orchestration waits for something that can never wake it (R3.170).
     pub fn record_foreign_wait(&self, orchestration_name: &str) {
         count(names::ORCHESTRATION_FOREIGN_WAITS, &[("orchestration_name", orchestration_name)]);
     }
