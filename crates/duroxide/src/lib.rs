@@ -3,3 +3,4 @@
 pub mod clock;
 pub mod random;
 pub mod providers;
+pub mod runtime;

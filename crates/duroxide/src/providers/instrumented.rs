@@ -1,0 +1,296 @@
+//! Measures any store: how long its operations take, and how they fail (R9.30).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{
+    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
+    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter, TurnCommit, WorkItem,
+};
+use crate::runtime::observability::MetricsProvider;
+use crate::runtime::observability::labels::provider_error_type;
+use duroxide_core::model::{Event, OrchestrationStatus, SystemStats};
+
+/// A store that forwards every call and measures the important ones.
+pub struct InstrumentedProvider {
+    inner: Arc<dyn Provider>,
+    metrics: Option<Arc<MetricsProvider>>,
+}
+
+impl InstrumentedProvider {
+    /// Wraps `inner`; without metrics it only forwards.
+    pub fn new(inner: Arc<dyn Provider>, metrics: Option<Arc<MetricsProvider>>) -> Self {
+        Self { inner, metrics }
+    }
+
+    async fn measure<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        let watch = self.start(operation);
+        let result = call.await;
+        watch.stop(result.as_ref().err());
+        result
+    }
+
+    fn start(&self, operation: &'static str) -> Watch<'_> {
+        Watch {
+            operation,
+            running: self.metrics.as_deref().map(|metrics| (metrics, Instant::now())),
+        }
+    }
+}
+
+/// A measurement under way. Dropped before its stop, as by a shutdown, it counts for nothing.
+struct Watch<'a> {
+    operation: &'static str,
+    running: Option<(&'a MetricsProvider, Instant)>,
+}
+
+impl Watch<'_> {
+    fn stop(self, error: Option<&ProviderError>) {
+        let Some((metrics, began_at)) = self.running else { return };
+        let status = if error.is_some() { "error" } else { "success" };
+        let seconds = began_at.elapsed().as_secs_f64();
+        metrics.record_provider_operation(self.operation, seconds, status);
+        if let Some(error) = error {
+            metrics.record_provider_error(self.operation, provider_error_type(error));
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for InstrumentedProvider {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> &str {
+        self.inner.version()
+    }
+
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
+        let call = self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter);
+        self.measure("fetch_orchestration_item", call).await
+    }
+
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError> {
+        let call = self.inner.ack_orchestration_item(
+            lock_token,
+            execution_id,
+            history_delta,
+            worker_items,
+            orchestrator_items,
+            metadata,
+            cancelled_activities,
+        );
+        self.measure("ack_orchestration_item", call).await
+    }
+
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        self.inner.abandon_orchestration_item(lock_token, delay, ignore_attempt).await
+    }
+
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        self.measure("read", self.inner.read(instance)).await
+    }
+
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.inner.read_with_execution(instance, execution_id).await
+    }
+
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        self.inner.append_with_execution(instance, execution_id, new_events).await
+    }
+
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
+        self.inner.enqueue_for_worker(item).await
+    }
+
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        let call = self.inner.fetch_work_item(lock_timeout, poll_timeout, session, tag_filter);
+        self.measure("fetch_work_item", call).await
+    }
+
+    async fn ack_work_item(
+        &self,
+        token: &str,
+        completion: Option<WorkItem>,
+    ) -> Result<(), ProviderError> {
+        self.measure("ack_work_item", self.inner.ack_work_item(token, completion)).await
+    }
+
+    async fn renew_work_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        self.inner.renew_work_item_lock(token, extend_for).await
+    }
+
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        let call = self.inner.renew_session_lock(owner_ids, extend_for, idle_timeout);
+        self.measure("renew_session_lock", call).await
+    }
+
+    async fn cleanup_orphaned_sessions(
+        &self,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        let call = self.inner.cleanup_orphaned_sessions(idle_timeout);
+        self.measure("cleanup_orphaned_sessions", call).await
+    }
+
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        self.inner.abandon_work_item(token, delay, ignore_attempt).await
+    }
+
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        self.inner.renew_orchestration_item_lock(token, extend_for).await
+    }
+
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError> {
+        let call = self.inner.enqueue_for_orchestrator(item, delay);
+        self.measure("enqueue_orchestrator", call).await
+    }
+
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        self.inner.as_management_capability()
+    }
+
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
+        self.inner.get_custom_status(instance, last_seen_version).await
+    }
+
+    async fn get_kv_value(
+        &self,
+        instance: &str,
+        key: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        self.inner.get_kv_value(instance, key).await
+    }
+
+    async fn get_kv_all_values(
+        &self,
+        instance: &str,
+    ) -> Result<HashMap<String, String>, ProviderError> {
+        self.inner.get_kv_all_values(instance).await
+    }
+
+    async fn get_instance_stats(
+        &self,
+        instance: &str,
+    ) -> Result<Option<SystemStats>, ProviderError> {
+        self.inner.get_instance_stats(instance).await
+    }
+
+    // The additive methods must reach the inner store too: their defaults would hide what it can do.
+
+    async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, ProviderError> {
+        let call = self.inner.fetch_turn(lock_timeout, poll_timeout, filter);
+        self.measure("fetch_orchestration_item", call).await
+    }
+
+    async fn read_history_from(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        from_event_id: u64,
+        limit: Option<usize>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.inner.read_history_from(instance, execution_id, from_event_id, limit).await
+    }
+
+    async fn commit_turn(
+        &self,
+        lock_token: &str,
+        commit: TurnCommit,
+    ) -> Result<(), RejectedCommit> {
+        let watch = self.start("ack_orchestration_item");
+        let result = self.inner.commit_turn(lock_token, commit).await;
+        watch.stop(result.as_ref().err().map(|rejected| &rejected.error));
+        result
+    }
+
+    async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {
+        self.inner.read_status(instance).await
+    }
+
+    async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
+        self.inner.wait_for_commit(instance, seen, timeout).await
+    }
+
+    fn store_time_ms(&self) -> Option<u64> {
+        self.inner.store_time_ms()
+    }
+}
+
+#[cfg(test)]
+mod tests;

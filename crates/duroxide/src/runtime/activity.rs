@@ -1,0 +1,232 @@
+//! What activity code holds: who asked, whether anybody still waits, and a way to log.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::observability::targets;
+use crate::providers::Provider;
+
+/// An activity's view of its surroundings. Cheap to clone.
+#[derive(Clone)]
+pub struct ActivityContext {
+    call: Arc<ActivityCall>,
+}
+
+/// One execution of one activity.
+pub(crate) struct ActivityCall {
+    /// Owner instance.
+    pub(crate) instance_id: String,
+    /// Owner execution.
+    pub(crate) execution_id: u64,
+    /// Orchestration that scheduled it.
+    pub(crate) orchestration_name: String,
+    /// Version of that orchestration.
+    pub(crate) orchestration_version: String,
+    /// Registered name.
+    pub(crate) activity_name: String,
+    /// Schedule event.
+    pub(crate) activity_id: u64,
+    /// Slot that runs it.
+    pub(crate) worker_id: String,
+    /// Session it belongs to.
+    pub(crate) session_id: Option<String>,
+    /// Tag it was scheduled with.
+    pub(crate) tag: Option<String>,
+    /// Store its client talks to.
+    pub(crate) store: Arc<dyn Provider>,
+    /// Signalled when nobody wants the result any more.
+    pub(crate) cancellation: CancellationToken,
+}
+
+/// One log record with the fields every activity trace has (R9.41).
+macro_rules! record {
+    ($level:ident, $call:expr, $message:expr) => {
+        tracing::$level!(
+            target: targets::ACTIVITY,
+            instance_id = %$call.instance_id,
+            execution_id = %$call.execution_id,
+            orchestration_name = %$call.orchestration_name,
+            orchestration_version = %$call.orchestration_version,
+            activity_name = %$call.activity_name,
+            activity_id = %$call.activity_id,
+            worker_id = %$call.worker_id,
+            "{}",
+            $message.into()
+        )
+    };
+}
+
+impl ActivityContext {
+    pub(crate) fn new(call: ActivityCall) -> Self {
+        Self { call: Arc::new(call) }
+    }
+
+    /// Instance that scheduled this activity.
+    pub fn instance_id(&self) -> &str {
+        &self.call.instance_id
+    }
+
+    /// Execution that scheduled this activity.
+    pub fn execution_id(&self) -> u64 {
+        self.call.execution_id
+    }
+
+    /// Name of the orchestration that scheduled this activity; `unknown` if it cannot be read.
+    pub fn orchestration_name(&self) -> &str {
+        &self.call.orchestration_name
+    }
+
+    /// Version of the orchestration that scheduled this activity; `unknown` if it cannot be read.
+    pub fn orchestration_version(&self) -> &str {
+        &self.call.orchestration_version
+    }
+
+    /// Registered name of this activity.
+    pub fn activity_name(&self) -> &str {
+        &self.call.activity_name
+    }
+
+    /// Slot that runs this activity.
+    pub fn worker_id(&self) -> &str {
+        &self.call.worker_id
+    }
+
+    /// Session this activity belongs to.
+    pub fn session_id(&self) -> Option<&str> {
+        self.call.session_id.as_deref()
+    }
+
+    /// Tag this activity was scheduled with.
+    pub fn tag(&self) -> Option<&str> {
+        self.call.tag.as_deref()
+    }
+
+    /// Logs at INFO.
+    pub fn trace_info(&self, message: impl Into<String>) {
+        record!(info, self.call, message);
+    }
+
+    /// Logs at WARN.
+    pub fn trace_warn(&self, message: impl Into<String>) {
+        record!(warn, self.call, message);
+    }
+
+    /// Logs at ERROR.
+    pub fn trace_error(&self, message: impl Into<String>) {
+        record!(error, self.call, message);
+    }
+
+    /// Logs at DEBUG.
+    pub fn trace_debug(&self, message: impl Into<String>) {
+        record!(debug, self.call, message);
+    }
+
+    /// Whether nobody wants the result any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.cancellation.is_cancelled()
+    }
+
+    /// Waits until nobody wants the result any more.
+    pub async fn cancelled(&self) {
+        self.call.cancellation.cancelled().await;
+    }
+
+    /// The signal itself, for spawned tasks.
+    pub fn cancellation_token(&self) -> CancellationToken {
+        self.call.cancellation.clone()
+    }
+}
+
+impl fmt::Debug for ActivityContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActivityContext")
+            .field("instance_id", &self.call.instance_id)
+            .field("execution_id", &self.call.execution_id)
+            .field("orchestration_name", &self.call.orchestration_name)
+            .field("orchestration_version", &self.call.orchestration_version)
+            .field("activity_name", &self.call.activity_name)
+            .field("activity_id", &self.call.activity_id)
+            .field("worker_id", &self.call.worker_id)
+            .field("session_id", &self.call.session_id)
+            .field("tag", &self.call.tag)
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::providers::scripted::ScriptedProvider;
+    use crate::runtime::observability::written_as_json;
+
+    /// The context of some activity.
+    pub(crate) fn some_context() -> ActivityContext {
+        ActivityContext::new(ActivityCall {
+            instance_id: "order-7".to_owned(),
+            execution_id: 2,
+            orchestration_name: "Order".to_owned(),
+            orchestration_version: "1.2.0".to_owned(),
+            activity_name: "Charge".to_owned(),
+            activity_id: 5,
+            worker_id: "work-0-abc".to_owned(),
+            session_id: Some("s1".to_owned()),
+            tag: None,
+            store: Arc::new(ScriptedProvider::default()),
+            cancellation: CancellationToken::new(),
+        })
+    }
+
+    #[test]
+    fn r5_1_getters_and_debug() {
+        let ctx = some_context();
+        assert_eq!((ctx.instance_id(), ctx.execution_id()), ("order-7", 2));
+        assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("Order", "1.2.0"));
+        assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
+        assert_eq!((ctx.session_id(), ctx.tag()), (Some("s1"), None));
+        let debug = format!("{ctx:?}");
+        assert!(debug.contains("Charge") && debug.contains("order-7"), "{debug}");
+    }
+
+    #[tokio::test]
+    async fn r5_1_cancellation_reaches_every_clone() {
+        let ctx = some_context();
+        let clone = ctx.clone();
+        assert!(!clone.is_cancelled());
+        ctx.cancellation_token().cancel();
+        clone.cancelled().await;
+        assert!(clone.is_cancelled() && clone.cancellation_token().is_cancelled());
+    }
+
+    #[test]
+    fn r9_41_r9_42_traces_carry_their_fields_as_text() {
+        let lines = written_as_json("debug", || {
+            let ctx = some_context();
+            ctx.trace_info("one");
+            ctx.trace_warn(String::from("two {braces}"));
+            ctx.trace_error("three");
+            ctx.trace_debug("four");
+        });
+        let levels: Vec<&str> = lines.iter().filter_map(|line| line["level"].as_str()).collect();
+        assert_eq!(levels, ["INFO", "WARN", "ERROR", "DEBUG"]);
+        assert_eq!(lines[1]["fields"]["message"], "two {braces}");
+        for line in &lines {
+            assert_eq!(line["target"], "duroxide::activity");
+            for (field, text) in [
+                ("instance_id", "order-7"),
+                ("execution_id", "2"),
+                ("orchestration_name", "Order"),
+                ("orchestration_version", "1.2.0"),
+                ("activity_name", "Charge"),
+                ("activity_id", "5"),
+                ("worker_id", "work-0-abc"),
+            ] {
+                assert_eq!(line["fields"][field], Value::from(text), "{field}");
+            }
+        }
+    }
+}

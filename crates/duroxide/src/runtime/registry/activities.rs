@@ -1,0 +1,66 @@
+//! Registering activities: one version of each name.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{ActivityRegistry, DEFAULT_VERSION, RegistryBuilder};
+use crate::runtime::{ActivityContext, ActivityHandler, FnActivity};
+use duroxide_core::model::{SYSCALL_PREFIX, decode, encode};
+
+impl RegistryBuilder<dyn ActivityHandler> {
+    /// A builder that already has the activities of `reg`.
+    pub fn from_registry(reg: &ActivityRegistry) -> Self {
+        ActivityRegistry::builder_from(reg)
+    }
+
+    /// Registers an activity.
+    pub fn register<F, Fut>(self, name: impl Into<String>, f: F) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.add_activity(name.into(), Arc::new(FnActivity(f)))
+    }
+
+    /// Registers an activity with typed input and output.
+    pub fn register_typed<In, Out, F, Fut>(self, name: impl Into<String>, f: F) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, String>> + Send + 'static,
+    {
+        let handler = FnActivity(move |ctx, input: String| {
+            let call = decode::<In>(&input).map(|input| f(ctx, input));
+            async move { encode(&call?.await?) }
+        });
+        self.add_activity(name.into(), Arc::new(handler))
+    }
+
+    /// Adds all activities of `other`.
+    pub fn merge(self, other: ActivityRegistry) -> Self {
+        self.merge_registry(other, "duplicate activity in merge")
+    }
+
+    /// Registers several activities.
+    pub fn register_all<F, Fut>(self, items: Vec<(&str, F)>) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static + Clone,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.register_all_handlers(items, |builder, name, f| builder.register(name, f))
+    }
+
+    fn add_activity(mut self, name: String, handler: Arc<dyn ActivityHandler>) -> Self {
+        if name.starts_with(SYSCALL_PREFIX) {
+            self.errors
+                .push(format!("activity name '{name}' uses reserved prefix '{SYSCALL_PREFIX}'"));
+        } else {
+            let complaint = "duplicate activity registration";
+            self.add_or_complain(complaint, &name, DEFAULT_VERSION, handler);
+        }
+        self
+    }
+}

@@ -1,0 +1,75 @@
+//! Collects handlers, and what went wrong on the way.
+
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, RwLock};
+
+use semver::Version;
+
+use super::{Handlers, Policies, Registry};
+
+/// Collects handlers. Mistakes do not stop it; [`build_result`](Self::build_result) tells them.
+pub struct RegistryBuilder<H: ?Sized> {
+    pub(super) handlers: Handlers<H>,
+    pub(super) policies: Policies,
+    pub(super) errors: Vec<String>,
+}
+
+impl<H: ?Sized> RegistryBuilder<H> {
+    pub(super) fn new(handlers: Handlers<H>, policies: Policies) -> Self {
+        Self { handlers, policies, errors: Vec::new() }
+    }
+
+    /// The registry, whatever went wrong.
+    pub fn build(self) -> Registry<H> {
+        Registry {
+            handlers: Arc::new(self.handlers),
+            policies: Arc::new(RwLock::new(self.policies)),
+        }
+    }
+
+    /// The registry, or everything that went wrong.
+    pub fn build_result(self) -> Result<Registry<H>, String> {
+        if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
+    }
+
+    /// Adds all handlers of `other`, but not its policies. What is here already stays; the clash is
+    /// an error of the form `<error_prefix>: <name>@<version>`.
+    pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
+        for (name, versions) in Arc::unwrap_or_clone(other.handlers) {
+            for (version, handler) in versions {
+                self.add_or_complain(error_prefix, &name, version, handler);
+            }
+        }
+        self
+    }
+
+    /// Registers several handlers through `register_fn`.
+    pub fn register_all_handlers<F>(
+        self,
+        items: Vec<(&str, F)>,
+        register_fn: impl Fn(Self, &str, F) -> Self,
+    ) -> Self
+    where
+        F: Clone,
+    {
+        items.into_iter().fold(self, |builder, (name, handler)| register_fn(builder, name, handler))
+    }
+
+    /// Adds a handler unless there is one of this name and version: the first one stays.
+    pub(super) fn add_or_complain(
+        &mut self,
+        complaint: &str,
+        name: &str,
+        version: Version,
+        handler: Arc<H>,
+    ) {
+        match self.handlers.entry(name.to_owned()).or_default().entry(version) {
+            Entry::Vacant(place) => {
+                place.insert(handler);
+            }
+            Entry::Occupied(first) => {
+                self.errors.push(format!("{complaint}: {name}@{}", first.key()));
+            }
+        }
+    }
+}
