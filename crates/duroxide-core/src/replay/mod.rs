@@ -26,14 +26,17 @@ mod limits;
 mod divergence;
 mod outcome;
 mod terminal;
+mod subscriptions;
 mod turn;
+mod failure;
 #[cfg(test)]
 mod tests;
 
 pub use divergence::{DivergenceReport, DivergenceRow, SourceLocation};
 pub use emit::SystemCalls;
 pub use engine::{ReplayEngine, TurnResult};
+pub use failure::{FailedTurn, fail_turn};
 pub use history::HistoryManager;
 pub use messages::WorkItemReader;
-pub use outcome::{TurnOutcome, TurnStatus};
+pub use outcome::{FinishedChild, TurnOutcome, TurnStatus};
 pub use turn::{ForeignWait, Turn, run_turn};

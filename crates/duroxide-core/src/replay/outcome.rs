@@ -16,6 +16,8 @@ pub struct TurnOutcome {
     pub cancelled: Vec<u64>,
     /// Where the execution stands now.
     pub status: TurnStatus,
+    /// Children whose results the turn took in.
+    pub finished_children: Vec<FinishedChild>,
     /// Where code and history parted, if they did.
     pub divergence: Option<Box<DivergenceReport>>,
     /// Whether the code waited for something that is not durable.
@@ -33,4 +35,15 @@ pub enum TurnStatus {
     Failed(ErrorDetails),
     /// A successor follows, with this input.
     ContinuedAsNew(String),
+}
+
+/// A child that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedChild {
+    /// Registered name.
+    pub name: String,
+    /// Whether it returned `Ok`.
+    pub succeeded: bool,
+    /// Time from its scheduling to its result, in milliseconds.
+    pub took_ms: u64,
 }

@@ -1,10 +1,11 @@
 //! From a turn's result to its last events and its messages (§3.10, §3.12).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 
 use super::engine::{ReplayEngine, TurnResult};
 use super::index::Class;
-use super::outcome::{TurnOutcome, TurnStatus};
+use super::outcome::{FinishedChild, TurnOutcome, TurnStatus};
+use super::subscriptions::{outstanding, unread_by_count};
 use crate::model::limits::MAX_CARRY_FORWARD_EVENTS;
 use crate::model::{
     Action, ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
@@ -68,12 +69,32 @@ impl Ending {
                 TurnStatus::ContinuedAsNew(input)
             }
         };
+        self.outcome(status, activities, messages)
+    }
+
+    /// The failure of an execution whose code was not run: one event, and word to those concerned.
+    pub(super) fn into_failure(mut self, details: ErrorDetails) -> TurnOutcome {
+        let open = self.started_open_children();
+        self.engine.record(None, EventKind::OrchestrationFailed { details: details.clone() });
+        let mut messages = Vec::from_iter(self.tell_parent(Err(&details)));
+        messages.extend(self.cancels(open, PARENT_FAILED));
+        self.outcome(TurnStatus::Failed(details), Vec::new(), messages)
+    }
+
+    fn outcome(
+        self,
+        status: TurnStatus,
+        activities: Vec<WorkItem>,
+        messages: Vec<WorkItem>,
+    ) -> TurnOutcome {
+        let finished_children = self.finished_children();
         let engine = self.engine;
         TurnOutcome {
             activities,
             messages,
             cancelled: without_repetition(&engine.cancelled_activity_ids),
             status,
+            finished_children,
             divergence: engine.report,
             waits_for_foreign: engine.waits_for_foreign,
             events: new_events(
@@ -82,6 +103,29 @@ impl Ending {
                 engine.recorder.into_events(),
             ),
         }
+    }
+
+    /// Children whose results this turn took in.
+    fn finished_children(&self) -> Vec<FinishedChild> {
+        let results = self.engine.history_delta().iter().filter_map(|event| {
+            let succeeded = match event.kind {
+                EventKind::SubOrchestrationCompleted { .. } => true,
+                EventKind::SubOrchestrationFailed { .. } => false,
+                _ => return None,
+            };
+            let schedule = self.engine.index.get(event.source_event_id?)?;
+            Some((event, succeeded, self.engine.event_at(schedule.position)?))
+        });
+        results
+            .filter_map(|(event, succeeded, scheduled)| match &scheduled.kind {
+                EventKind::SubOrchestrationScheduled { name, .. } => Some(FinishedChild {
+                    name: name.clone(),
+                    succeeded,
+                    took_ms: event.timestamp_ms.saturating_sub(scheduled.timestamp_ms),
+                }),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Writes the breadcrumbs of open waits, the terminal event, and the cancellations of what is in
@@ -286,87 +330,4 @@ fn new_events(baseline: Vec<Event>, persisted_len: usize, delta: Vec<Event>) -> 
 fn without_repetition(ids: &[u64]) -> Vec<u64> {
     let mut seen = HashSet::new();
     ids.iter().copied().filter(|id| seen.insert(*id)).collect()
-}
-
-/// Positional waits and dequeues that are neither resolved nor cancelled, in order (R3.105).
-fn outstanding<'a>(history: impl Iterator<Item = &'a Event>) -> (Vec<u64>, Vec<u64>) {
-    let mut waits = OpenByName::default();
-    let mut dequeues = OpenByName::default();
-    let mut messages: Vec<&str> = Vec::new();
-    for event in history {
-        match &event.kind {
-            EventKind::ExternalSubscribed { name } => waits.open(name, event.event_id),
-            EventKind::ExternalEvent { name, .. } => waits.resolve_oldest(name),
-            EventKind::QueueSubscribed { name } => dequeues.open(name, event.event_id),
-            EventKind::QueueEventDelivered { name, .. } => messages.push(name),
-            EventKind::ExternalSubscribedCancelled { .. } => waits.cancel(event.source_event_id),
-            EventKind::QueueSubscriptionCancelled { .. } => dequeues.cancel(event.source_event_id),
-            _ => {}
-        }
-    }
-    // Dequeues are matched by count, wherever in history their messages stand.
-    messages.into_iter().for_each(|name| dequeues.resolve_oldest(name));
-    (waits.into_open(), dequeues.into_open())
-}
-
-/// Open subscriptions, oldest first under each name.
-#[derive(Default)]
-struct OpenByName<'a> {
-    open: HashMap<&'a str, VecDeque<u64>>,
-    cancelled: HashSet<u64>,
-}
-
-impl<'a> OpenByName<'a> {
-    fn open(&mut self, name: &'a str, event_id: u64) {
-        self.open.entry(name).or_default().push_back(event_id);
-    }
-
-    fn cancel(&mut self, event_id: Option<u64>) {
-        self.cancelled.extend(event_id);
-    }
-
-    fn resolve_oldest(&mut self, name: &str) {
-        let Some(open) = self.open.get_mut(name) else { return };
-        while let Some(oldest) = open.pop_front() {
-            if !self.cancelled.contains(&oldest) {
-                break;
-            }
-        }
-    }
-
-    fn into_open(self) -> Vec<u64> {
-        let open = self.open.into_values().flatten();
-        let mut ids: Vec<u64> = open.filter(|id| !self.cancelled.contains(id)).collect();
-        ids.sort_unstable();
-        ids
-    }
-}
-
-/// Unread messages under the old race policy: per queue, as many of the oldest as there are live
-/// dequeues count as read (R3.113).
-fn unread_by_count<'a>(history: impl Iterator<Item = &'a Event> + Clone) -> Vec<(String, String)> {
-    let cancelled: HashSet<u64> = history
-        .clone()
-        .filter(|event| matches!(event.kind, EventKind::QueueSubscriptionCancelled { .. }))
-        .filter_map(|event| event.source_event_id)
-        .collect();
-    let mut read: HashMap<&str, usize> = HashMap::new();
-    let mut arrived: VecDeque<(&str, &str)> = VecDeque::new();
-    for event in history {
-        match &event.kind {
-            EventKind::QueueSubscribed { name } if !cancelled.contains(&event.event_id) => {
-                *read.entry(name).or_default() += 1;
-            }
-            EventKind::QueueEventDelivered { name, data } => arrived.push_back((name, data)),
-            _ => {}
-        }
-    }
-    arrived.retain(|(name, _)| match read.get_mut(name) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            false
-        }
-        _ => true,
-    });
-    arrived.into_iter().map(|(name, data)| (name.to_owned(), data.to_owned())).collect()
 }

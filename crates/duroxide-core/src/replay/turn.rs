@@ -53,19 +53,12 @@ pub struct Turn {
 pub fn run_turn(turn: Turn) -> TurnOutcome {
     let Turn { instance, execution_id, mut history, messages, version, .. } = turn;
     let persisted_len = history.len();
-    if history.is_empty()
-        && let Some(kind) = start_event(&messages, &version)
-    {
-        history.push(Event {
-            event_id: INITIAL_EVENT_ID,
-            source_event_id: None,
-            instance_id: instance.clone(),
-            execution_id,
-            timestamp_ms: turn.now_ms,
-            duroxide_version: BUILD_VERSION.to_owned(),
-            kind,
-        });
-    }
+    history.extend(first_event(
+        &history,
+        &messages,
+        &version,
+        (&instance, execution_id, turn.now_ms),
+    ));
     let Facts { name, input, parent } = Facts::of(&history);
     let mut engine = ReplayEngine::new(instance, execution_id, history)
         .with_persisted_history_len(persisted_len)
@@ -98,14 +91,15 @@ fn within_limits(engine: &ReplayEngine, result: TurnResult) -> TurnResult {
 
 /// What the start event says.
 #[derive(Default)]
-struct Facts {
-    name: String,
-    input: String,
-    parent: Option<(String, Option<u64>, u64)>,
+pub(super) struct Facts {
+    pub(super) name: String,
+    pub(super) input: String,
+    /// Instance, execution if known, and schedule event.
+    pub(super) parent: Option<(String, Option<u64>, u64)>,
 }
 
 impl Facts {
-    fn of(history: &[Event]) -> Self {
+    pub(super) fn of(history: &[Event]) -> Self {
         let Some(EventKind::OrchestrationStarted {
             name,
             input,
@@ -126,7 +120,28 @@ impl Facts {
     }
 }
 
-/// The start event for a start message (R2.20 – R2.22).
+/// The start event of an execution that has none yet, from the batch's start (R1.30).
+pub(super) fn first_event(
+    history: &[Event],
+    messages: &WorkItemReader,
+    version: &str,
+    (instance, execution_id, now_ms): (&str, u64, u64),
+) -> Option<Event> {
+    if !history.is_empty() {
+        return None;
+    }
+    Some(Event {
+        event_id: INITIAL_EVENT_ID,
+        source_event_id: None,
+        instance_id: instance.to_owned(),
+        execution_id,
+        timestamp_ms: now_ms,
+        duroxide_version: BUILD_VERSION.to_owned(),
+        kind: start_event(messages, version)?,
+    })
+}
+
+/// What a start message says, as an event (R2.20 – R2.22).
 fn start_event(messages: &WorkItemReader, version: &str) -> Option<EventKind> {
     let start = messages.start_item.as_ref()?;
     let (carry_forward_events, initial_custom_status) = match start {

@@ -1,0 +1,95 @@
+//! What a client call can answer instead of a result (chapter 6.1).
+
+use std::fmt;
+
+use duroxide_core::provider::{DeleteRefused, ProviderError};
+
+/// Why a client call failed.
+#[derive(Debug, Clone)]
+pub enum ClientError {
+    /// The store failed.
+    Provider(ProviderError),
+    /// The store has no management side.
+    ManagementNotAvailable,
+    /// An argument cannot be used, or a payload is not of the wanted type.
+    InvalidInput {
+        /// In which way.
+        message: String,
+    },
+    /// The deadline passed first.
+    Timeout,
+    /// Not deleted: it or a descendant runs.
+    InstanceStillRunning {
+        /// The instance.
+        instance_id: String,
+    },
+    /// Not deleted: it is a child.
+    CannotDeleteSubOrchestration {
+        /// The instance.
+        instance_id: String,
+    },
+    /// No such instance.
+    InstanceNotFound {
+        /// The instance.
+        instance_id: String,
+    },
+}
+
+impl ClientError {
+    /// Whether trying again may help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Provider(error) => error.is_retryable(),
+            Self::Timeout => true,
+            Self::ManagementNotAvailable
+            | Self::InvalidInput { .. }
+            | Self::InstanceStillRunning { .. }
+            | Self::CannotDeleteSubOrchestration { .. }
+            | Self::InstanceNotFound { .. } => false,
+        }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::InvalidInput { message: message.into() }
+    }
+
+    pub(super) fn refused(refusal: DeleteRefused, instance_id: &str) -> Self {
+        let instance_id = instance_id.to_owned();
+        match refusal {
+            DeleteRefused::NotFound => Self::InstanceNotFound { instance_id },
+            DeleteRefused::StillRunning => Self::InstanceStillRunning { instance_id },
+            DeleteRefused::SubOrchestration => Self::CannotDeleteSubOrchestration { instance_id },
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refusal = |refusal: DeleteRefused, id: &str| refusal.into_error(id).message;
+        match self {
+            Self::Provider(error) => error.fmt(f),
+            Self::ManagementNotAvailable => {
+                f.write_str("Management features not available - this provider offers none")
+            }
+            Self::InvalidInput { message } => write!(f, "Invalid input: {message}"),
+            Self::Timeout => f.write_str("Operation timed out"),
+            Self::InstanceStillRunning { instance_id } => {
+                f.write_str(&refusal(DeleteRefused::StillRunning, instance_id))
+            }
+            Self::CannotDeleteSubOrchestration { instance_id } => {
+                f.write_str(&refusal(DeleteRefused::SubOrchestration, instance_id))
+            }
+            Self::InstanceNotFound { instance_id } => {
+                f.write_str(&refusal(DeleteRefused::NotFound, instance_id))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl From<ProviderError> for ClientError {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider(error)
+    }
+}
