@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::observability::targets;
+use crate::client::Client;
 use crate::providers::Provider;
 
 /// An activity's view of its surroundings. Cheap to clone.
@@ -136,6 +137,11 @@ impl ActivityContext {
     /// The signal itself, for spawned tasks.
     pub fn cancellation_token(&self) -> CancellationToken {
         self.call.cancellation.clone()
+    }
+
+    /// A client on the same store.
+    pub fn get_client(&self) -> Client {
+        Client::new(Arc::clone(&self.call.store))
     }
 }
 

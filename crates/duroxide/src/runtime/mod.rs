@@ -1,13 +1,230 @@
 //! The runtime: fetches turns and activities, runs them, commits what they did.
 
-#[allow(dead_code, reason = "the worker will make contexts")]
+mod options;
+mod node;
+mod facts;
+mod tasks;
+mod catch_panic;
+mod builtin;
 mod activity;
 mod handlers;
 pub mod registry;
+pub(crate) mod dispatchers;
+pub mod execution;
 pub mod observability;
+#[cfg(feature = "test-hooks")]
+pub mod test_hooks;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub use activity::ActivityContext;
 pub use duroxide_core::context::{FnOrchestration, OrchestrationHandler};
+pub use duroxide_core::model::{OrchestrationDescriptor, OrchestrationStatus, kind_of, limits};
+pub use duroxide_core::replay as replay_engine;
+pub use duroxide_core::replay::{HistoryManager, WorkItemReader};
 pub use handlers::{ActivityHandler, FnActivity};
 pub use observability::{LogFormat, ObservabilityConfig};
+pub use options::{ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig};
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
+
+use self::dispatchers::fetch::Lead;
+use self::dispatchers::lease::{LeaseKeeper, LockKind};
+use self::dispatchers::orchestration;
+use self::dispatchers::worker::{self, Sessions, Slot, keep_sessions};
+use self::node::Node;
+use self::observability::{MetricsProvider, MetricsSnapshot, ObservabilityHandle, gauges, targets};
+use self::registry::ActivityRegistry;
+use self::tasks::Tasks;
+use crate::EventKind;
+use crate::providers::instrumented::InstrumentedProvider;
+use crate::providers::{Provider, current_build_version};
+
+/// Grace period of a shutdown that names none.
+const DEFAULT_GRACE: Duration = Duration::from_millis(1_000);
+
+/// A running node: its dispatchers take work from a store and do it.
+pub struct Runtime {
+    observability: Option<ObservabilityHandle>,
+    tasks: Tasks,
+    /// Gone after a shutdown, and with it this runtime's hold on the store (R7.127a).
+    node: Mutex<Option<Arc<Node>>>,
+}
+
+impl Runtime {
+    /// Starts a runtime on a store with default options.
+    pub async fn start_with_store(
+        history_store: Arc<dyn Provider>,
+        activity_registry: ActivityRegistry,
+        orchestration_registry: OrchestrationRegistry,
+    ) -> Arc<Self> {
+        let options = RuntimeOptions::default();
+        Self::start_with_options(history_store, activity_registry, orchestration_registry, options)
+            .await
+    }
+
+    /// Starts a runtime on a store.
+    ///
+    /// # Panics
+    /// If the options contradict each other; see [`RuntimeOptions`].
+    pub async fn start_with_options(
+        history_store: Arc<dyn Provider>,
+        activity_registry: ActivityRegistry,
+        orchestration_registry: OrchestrationRegistry,
+        options: RuntimeOptions,
+    ) -> Arc<Self> {
+        let registries = (activity_registry, orchestration_registry);
+        Self::start_with_tuning(history_store, registries, options, RuntimeTuning::default()).await
+    }
+
+    /// Starts a runtime on a store, with settings beyond the inherited options.
+    ///
+    /// # Panics
+    /// If the options contradict each other; see [`RuntimeOptions`].
+    pub async fn start_with_tuning(
+        history_store: Arc<dyn Provider>,
+        registries: (ActivityRegistry, OrchestrationRegistry),
+        options: RuntimeOptions,
+        tuning: RuntimeTuning,
+    ) -> Arc<Self> {
+        options.check();
+        let observability = ObservabilityHandle::init(&options.observability).ok();
+        let metrics = match &observability {
+            Some(handle) => Arc::clone(handle.metrics_provider()),
+            None => Arc::new(MetricsProvider::default()),
+        };
+        let measured = InstrumentedProvider::new(history_store, Some(Arc::clone(&metrics)));
+        let node = Node::new(Arc::new(measured), registries, (options, tuning), metrics);
+        log_start(&node);
+        let runtime =
+            Self { observability, tasks: Tasks::default(), node: Mutex::new(Some(Arc::new(node))) };
+        runtime.spawn_all();
+        Arc::new(runtime)
+    }
+
+    /// Stops: takes nothing more, lets what is in hand end for `timeout_ms` (a second if not said),
+    /// then aborts it; its locks expire and it is repeated elsewhere. Nothing of this runtime holds
+    /// the store afterwards.
+    pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
+        let grace = timeout_ms.map_or(DEFAULT_GRACE, Duration::from_millis);
+        self.tasks.end(grace).await;
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Counters since the start.
+    pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
+        self.observability.as_ref().map(ObservabilityHandle::metrics_snapshot)
+    }
+
+    /// Logs and metrics of this runtime.
+    pub fn observability_handle(&self) -> Option<&ObservabilityHandle> {
+        self.observability.as_ref()
+    }
+
+    /// Name, version and parent of an instance, from its latest start event.
+    pub async fn get_orchestration_descriptor(
+        &self,
+        instance: &str,
+    ) -> Option<OrchestrationDescriptor> {
+        let node = self.node()?;
+        let history = node::log_storage_error(instance, node.store.read(instance).await)?;
+        history.iter().rev().find_map(|event| match &event.kind {
+            EventKind::OrchestrationStarted {
+                name, version, parent_instance, parent_id, ..
+            } => Some(OrchestrationDescriptor {
+                name: name.clone(),
+                version: version.clone(),
+                parent_instance: parent_instance.clone(),
+                parent_id: *parent_id,
+            }),
+            _ => None,
+        })
+    }
+
+    fn node(&self) -> Option<Arc<Node>> {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn spawn_all(&self) {
+        let Some(node) = self.node() else { return };
+        self.spawn_orchestration_slots(&node);
+        self.spawn_worker_slots(&node);
+        self.tasks.spawn_servant(gauges::refresh_until(
+            self.tasks.stop(),
+            Arc::clone(&node.store),
+            Arc::clone(&node.metrics),
+            node.options.observability.gauge_poll_interval,
+        ));
+    }
+
+    fn spawn_orchestration_slots(&self, node: &Arc<Node>) {
+        let options = &node.options;
+        let leases = self.spawn_keeper(
+            node,
+            LockKind::Turn,
+            options.orchestrator_lock_timeout,
+            options.orchestrator_lock_renewal_buffer,
+        );
+        let dispatcher = Arc::new(orchestration::Dispatcher {
+            node: Arc::clone(node),
+            leases,
+            lead: Lead::new(),
+            filter: options.capability_filter(),
+        });
+        for index in 0..options.orchestration_concurrency {
+            let worker_id = format!("orch-{index}-{}", node.runtime_id);
+            let slot = Arc::clone(&dispatcher).run_slot(worker_id, self.tasks.stop());
+            self.tasks.spawn_slot(slot);
+        }
+    }
+
+    fn spawn_worker_slots(&self, node: &Arc<Node>) {
+        let options = &node.options;
+        let leases = self.spawn_keeper(
+            node,
+            LockKind::Activity,
+            options.worker_lock_timeout,
+            options.worker_lock_renewal_buffer,
+        );
+        let dispatcher = Arc::new(worker::Dispatcher {
+            node: Arc::clone(node),
+            leases,
+            lead: Lead::new(),
+            sessions: Sessions::default(),
+        });
+        let suffix = options.worker_node_id.as_ref().unwrap_or(&node.runtime_id);
+        let worker_ids: Vec<String> =
+            (0..options.worker_concurrency).map(|index| format!("work-{index}-{suffix}")).collect();
+        for worker_id in &worker_ids {
+            let slot = Slot::new(Arc::clone(&dispatcher), worker_id.clone());
+            self.tasks.spawn_slot(slot.run(self.tasks.stop()));
+        }
+        if !worker_ids.is_empty() {
+            let owners = options.worker_node_id.clone().map_or(worker_ids, |node_id| vec![node_id]);
+            self.tasks.spawn_servant(keep_sessions(dispatcher, owners, self.tasks.stop()));
+        }
+    }
+
+    fn spawn_keeper(
+        &self,
+        node: &Arc<Node>,
+        kind: LockKind,
+        timeout: Duration,
+        buffer: Duration,
+    ) -> Arc<LeaseKeeper> {
+        let keeper = LeaseKeeper::new(kind, timeout, buffer);
+        let (store, tracker) = (Arc::clone(&node.store), self.tasks.servant_tracker());
+        self.tasks.spawn_servant(Arc::clone(&keeper).run(store, tracker, self.tasks.dismissed()));
+        keeper
+    }
+}
+
+/// R9.50, R9.51.
+fn log_start(node: &Node) {
+    tracing::info!(target: targets::RUNTIME, "duroxide runtime ({}) starting with provider {} ({})",
+        current_build_version(), node.store.name(), node.store.version());
+    let range = node.options.supported_range();
+    let supported_range = format!(">={}, <={}", range.min, range.max);
+    tracing::info!(target: targets::RUNTIME, %supported_range,
+        "Orchestration dispatcher capability filter configured");
+}

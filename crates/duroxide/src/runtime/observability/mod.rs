@@ -2,13 +2,10 @@
 
 mod config;
 mod logging;
-#[allow(dead_code, reason = "the dispatchers will use all of it")]
 pub(crate) mod targets;
 mod metrics;
 mod names;
-#[allow(dead_code, reason = "the dispatchers will use all of it")]
 pub(crate) mod labels;
-#[allow(dead_code, reason = "the dispatchers will use all of it")]
 pub(crate) mod gauges;
 
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 mod builder;
 mod orchestrations;
 mod activities;
-#[allow(dead_code, reason = "the dispatchers will ask")]
 mod closest;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +15,6 @@ use super::observability::targets;
 use duroxide_core::context::OrchestrationHandler;
 
 pub use builder::RegistryBuilder;
-#[allow(unused_imports, reason = "the dispatchers will ask")]
 pub(crate) use closest::closest_names;
 
 /// The orchestrations of a runtime.

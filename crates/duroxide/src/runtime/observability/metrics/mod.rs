@@ -17,6 +17,7 @@ use counters::Counters;
 pub use counters::MetricsSnapshot;
 
 /// The recorder of one runtime's metrics.
+#[derive(Default)]
 pub struct MetricsProvider {
     counters: Counters,
     orchestrator_queue_depth: AtomicU64,
@@ -29,12 +30,7 @@ impl MetricsProvider {
     /// A recorder with everything at zero. Nothing in the settings concerns it (R9.4).
     pub fn new(_config: &ObservabilityConfig) -> Result<Self, String> {
         names::describe_all();
-        Ok(Self {
-            counters: Counters::default(),
-            orchestrator_queue_depth: AtomicU64::new(0),
-            worker_queue_depth: AtomicU64::new(0),
-            active_orchestrations: Mutex::new(0),
-        })
+        Ok(Self::default())
     }
 
     /// Ends recording. Exporters belong to the host, so there is nothing to flush here.

@@ -1,0 +1,218 @@
+//! An outcome becomes a commit, and the commit is made, however long the store takes.
+//!
+//! A storage outage never fails an orchestration: passing errors are retried while the lock can be
+//! kept, and a turn whose lock is gone is dropped, since it can be replayed. Only an error that
+//! stays ends the execution.
+
+use std::time::Duration;
+
+use duroxide_core::model::{Event, EventKind, ScheduledActivityIdentifier, WorkItem};
+use duroxide_core::replay::{
+    FailedTurn, HistoryManager, TurnOutcome, TurnStatus, WorkItemReader, fail_turn,
+};
+use semver::Version;
+use tokio::time::sleep;
+
+use super::report::Summary;
+use super::{Batch, Dispatcher};
+use crate::providers::{ExecutionMetadata, ProviderError, RejectedCommit, TurnCommit};
+use crate::runtime::facts::ExecutionFact;
+use crate::runtime::node::log_storage_error;
+use crate::runtime::observability::targets;
+
+/// Pauses between tries of one commit: from the first to the longest, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Delay of a turn that is given back because it could not be committed (R1.38).
+const GIVE_BACK_DELAY: Duration = Duration::from_millis(50);
+
+/// What the commit, its substitute and the reports need, put aside before the turn takes the rest.
+pub(super) struct Aside {
+    pub(super) execution_id: u64,
+    pub(super) orchestration_name: String,
+    pub(super) version: String,
+    /// Messages that begin the execution, if it begins with this turn.
+    start: Vec<WorkItem>,
+    /// For the parents of colliding starts; they go out whatever becomes of the turn (R1.44).
+    notices: Vec<WorkItem>,
+    /// What is known of the execution before this turn.
+    pub(super) fact: Option<ExecutionFact>,
+}
+
+impl Aside {
+    pub(super) fn of(
+        reader: &WorkItemReader,
+        history: &[Event],
+        execution_id: u64,
+        version: &str,
+    ) -> Self {
+        let start = reader.start_item.iter().filter(|_| history.is_empty()).cloned().collect();
+        Self {
+            execution_id,
+            orchestration_name: reader.orchestration_name.clone(),
+            version: version.to_owned(),
+            start,
+            notices: Vec::new(),
+            fact: ExecutionFact::from_history(history),
+        }
+    }
+
+    pub(super) fn with_notices(self, notices: Vec<WorkItem>) -> Self {
+        Self { notices, ..self }
+    }
+
+    /// What this process remembers is better than what history tells.
+    pub(super) fn with_remembered(self, fact: Option<ExecutionFact>) -> Self {
+        Self { fact: fact.or(self.fact), ..self }
+    }
+}
+
+impl Dispatcher {
+    /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
+    pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) {
+        let summary = Summary::of(&outcome);
+        let commit = into_commit(&batch, outcome, aside.notices.clone(), aside.execution_id);
+        match self.commit_while_leased(&batch, commit).await {
+            Ok(()) => self.report_committed(&batch, summary, aside),
+            Err(rejected) if self.is_passing(&batch, &rejected.error) => {
+                self.give_back(&batch, rejected.error).await;
+            }
+            Err(rejected) => self.substitute_failure(&batch, rejected.error, aside).await,
+        }
+    }
+
+    /// Tries a commit until it is made, refused for good, or the lock is gone (R7.50).
+    pub(super) async fn commit_while_leased(
+        &self,
+        batch: &Batch,
+        mut commit: TurnCommit,
+    ) -> Result<(), RejectedCommit> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let rejected = match self.node.store.commit_turn(&batch.lock_token, commit).await {
+                Ok(()) => return Ok(()),
+                Err(rejected) => rejected,
+            };
+            if !rejected.error.is_retryable() || batch.lease.lost().is_cancelled() {
+                return Err(rejected);
+            }
+            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+                error = %rejected.error, ?pause, "commit failed, trying again");
+            commit = *rejected.commit;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = batch.lease.lost().cancelled() => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Gives back a turn that could not be committed; it will be replayed.
+    pub(super) async fn give_back(&self, batch: &Batch, error: ProviderError) {
+        tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+            %error, "turn not committed; it will be repeated");
+        let store = &self.node.store;
+        let given_back =
+            store.abandon_orchestration_item(&batch.lock_token, Some(GIVE_BACK_DELAY), false).await;
+        log_storage_error(batch.instance(), given_back);
+    }
+
+    /// Whether the turn may succeed another time: the error passes, or our lock is gone and with it
+    /// our say in the matter.
+    fn is_passing(&self, batch: &Batch, error: &ProviderError) -> bool {
+        error.is_retryable() || batch.lease.lost().is_cancelled()
+    }
+
+    /// Ends an execution whose turn the store refuses for good. Its own start event comes first if
+    /// it had none, and its parent is told in the same commit (R1.37, L12).
+    async fn substitute_failure(&self, batch: &Batch, error: ProviderError, aside: Aside) {
+        tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+            %error, "the store refuses the turn for good; failing the orchestration");
+        let Some(outcome) = self.failure_of(batch, &error, &aside).await else {
+            return self.give_back(batch, error).await;
+        };
+        let summary = Summary::of(&outcome);
+        let commit = into_commit(batch, outcome, aside.notices.clone(), aside.execution_id);
+        match self.commit_while_leased(batch, commit).await {
+            Ok(()) => self.report_committed(batch, summary, aside),
+            Err(rejected) => self.give_back(batch, rejected.error).await,
+        }
+    }
+
+    async fn failure_of(
+        &self,
+        batch: &Batch,
+        error: &ProviderError,
+        aside: &Aside,
+    ) -> Option<TurnOutcome> {
+        // The turn has consumed the history it was given; read it again, this is no hot path.
+        let history = if aside.start.is_empty() {
+            let read =
+                self.node.store.read_with_execution(batch.instance(), aside.execution_id).await;
+            log_storage_error(batch.instance(), read)?
+        } else {
+            Vec::new()
+        };
+        let nothing = HistoryManager::from_owned(Vec::new());
+        let messages = WorkItemReader::from_messages(&aside.start, &nothing, batch.instance());
+        Some(fail_turn(FailedTurn {
+            instance: batch.item.instance.clone(),
+            execution_id: aside.execution_id,
+            history,
+            parent_execution_fallback: self.parent_execution_fallback(&messages).await,
+            messages,
+            version: aside.version.clone(),
+            now_ms: self.node.now_ms(),
+            details: error.to_infrastructure_error(),
+        }))
+    }
+}
+
+/// The outcome as the store takes it.
+pub(super) fn into_commit(
+    batch: &Batch,
+    outcome: TurnOutcome,
+    notices: Vec<WorkItem>,
+    execution_id: u64,
+) -> TurnCommit {
+    let metadata = metadata_of(&outcome);
+    let cancelled = outcome.cancelled.into_iter();
+    let mut orchestrator_items = outcome.messages;
+    orchestrator_items.extend(notices);
+    TurnCommit {
+        execution_id,
+        history_delta: outcome.events,
+        worker_items: outcome.activities,
+        orchestrator_items,
+        metadata,
+        cancelled_activities: cancelled
+            .map(|activity_id| ScheduledActivityIdentifier {
+                instance: batch.item.instance.clone(),
+                execution_id,
+                activity_id,
+            })
+            .collect(),
+    }
+}
+
+/// R1.33: what the new events mean for the instance and the execution.
+fn metadata_of(outcome: &TurnOutcome) -> ExecutionMetadata {
+    let mut metadata = ExecutionMetadata::default();
+    if let Some(first) = outcome.events.first()
+        && let EventKind::OrchestrationStarted { name, version, parent_instance, .. } = &first.kind
+    {
+        metadata.orchestration_name = Some(name.clone());
+        metadata.orchestration_version = Some(version.clone());
+        metadata.parent_instance_id.clone_from(parent_instance);
+        metadata.pinned_duroxide_version = Version::parse(&first.duroxide_version).ok();
+    }
+    let (status, output) = match &outcome.status {
+        TurnStatus::Running => return metadata,
+        TurnStatus::Completed(output) => ("Completed", output.clone()),
+        TurnStatus::Failed(details) => ("Failed", details.display_message()),
+        TurnStatus::ContinuedAsNew(input) => ("ContinuedAsNew", input.clone()),
+    };
+    metadata.status = Some(status.to_owned());
+    metadata.output = Some(output);
+    metadata
+}

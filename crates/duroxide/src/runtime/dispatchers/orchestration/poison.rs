@@ -1,0 +1,174 @@
+//! How an instance ends that has been tried too often (R7.74 – R7.78).
+
+use duroxide_core::model::{
+    ErrorDetails, Event, EventKind, PoisonMessageType, UNREADABLE_HISTORY_EVENT_ID, WorkItem,
+};
+use duroxide_core::replay::{
+    FailedTurn, HistoryManager, TurnOutcome, TurnStatus, WorkItemReader, fail_turn,
+};
+
+use super::commit::into_commit;
+use super::report::Summary;
+use super::{Batch, Dispatcher};
+use crate::providers::TurnCommit;
+use crate::runtime::observability::targets;
+
+impl Dispatcher {
+    pub(super) async fn poison(&self, mut batch: Batch, history: HistoryManager) {
+        let notices = self.collision_notices(&batch.item.messages, &history).await;
+        let messages = std::mem::take(&mut batch.item.messages);
+        // A history that ends in continue-as-new stays as it is: the successor is what failed.
+        let is_successor = history.is_continued_as_new;
+        let execution_id = batch.item.execution_id + u64::from(is_successor);
+        let details = self.poison_details(&batch, execution_id, &messages);
+        self.warn_poisoned(&batch, &details);
+        let outcome = if batch.item.history_error.is_some() {
+            Some(self.unreadable(&batch, details))
+        } else {
+            self.failed(&batch, history, messages, (execution_id, details)).await
+        };
+        let Some(outcome) = outcome else { return self.drop_startless(batch, notices).await };
+        let summary = Summary::of(&outcome);
+        let name = batch.item.orchestration_name.clone();
+        let mut commit = into_commit(&batch, outcome, notices, execution_id);
+        // The instance comes into being, if it was not there, under the name it was fetched with.
+        let metadata = &mut commit.metadata;
+        metadata.orchestration_name.get_or_insert(name);
+        metadata.orchestration_version.get_or_insert_with(|| batch.item.version.clone());
+        match self.commit_while_leased(&batch, commit).await {
+            Ok(()) => self.report_poisoned(&batch, summary),
+            Err(rejected) => self.give_back(&batch, rejected.error).await,
+        }
+    }
+
+    fn poison_details(
+        &self,
+        batch: &Batch,
+        execution_id: u64,
+        messages: &[WorkItem],
+    ) -> ErrorDetails {
+        let instance = batch.item.instance.clone();
+        let (message_type, message) = match &batch.item.history_error {
+            Some(error) => {
+                let error = error.clone();
+                let message = error.clone();
+                (
+                    PoisonMessageType::FailedDeserialization { instance, execution_id, error },
+                    message,
+                )
+            }
+            None => {
+                let message = serde_json::to_string(messages).unwrap_or_default();
+                (PoisonMessageType::Orchestration { instance, execution_id }, message)
+            }
+        };
+        let max_attempts = self.node.options.max_attempts;
+        ErrorDetails::Poison { attempt_count: batch.attempt, max_attempts, message_type, message }
+    }
+
+    /// The failure after what can be read; `None` if there is neither a history nor a start.
+    async fn failed(
+        &self,
+        batch: &Batch,
+        history: HistoryManager,
+        messages: Vec<WorkItem>,
+        (execution_id, details): (u64, ErrorDetails),
+    ) -> Option<TurnOutcome> {
+        let reader = WorkItemReader::from_owned(messages, &history, batch.instance());
+        let is_successor = history.is_continued_as_new;
+        let reader = if is_successor && !reader.is_continue_as_new {
+            successor_without_start(batch, reader)
+        } else {
+            reader
+        };
+        if history.is_empty() && reader.start_item.is_none() {
+            return None;
+        }
+        Some(fail_turn(FailedTurn {
+            instance: batch.item.instance.clone(),
+            execution_id,
+            history: if is_successor { Vec::new() } else { history.into_history() },
+            parent_execution_fallback: self.parent_execution_fallback(&reader).await,
+            messages: reader,
+            version: batch.item.version.clone(),
+            now_ms: self.node.now_ms(),
+            details,
+        }))
+    }
+
+    /// R7.78: the next id cannot be known, so the failure takes one no history reaches. Nobody can
+    /// be told: the parent's name cannot be read either.
+    fn unreadable(&self, batch: &Batch, details: ErrorDetails) -> TurnOutcome {
+        let kind = EventKind::OrchestrationFailed { details: details.clone() };
+        let item = &batch.item;
+        let event = Event {
+            timestamp_ms: self.node.now_ms(),
+            ..Event::with_event_id(
+                UNREADABLE_HISTORY_EVENT_ID,
+                item.instance.clone(),
+                item.execution_id,
+                None,
+                kind,
+            )
+        };
+        TurnOutcome {
+            events: vec![event],
+            activities: Vec::new(),
+            messages: Vec::new(),
+            cancelled: Vec::new(),
+            status: TurnStatus::Failed(details),
+            finished_children: Vec::new(),
+            divergence: None,
+            waits_for_foreign: false,
+        }
+    }
+
+    /// Messages of an instance that never began and that no start belongs to: there is nothing to
+    /// end, so they go, with a word in the log.
+    async fn drop_startless(&self, batch: Batch, notices: Vec<WorkItem>) {
+        tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+            "messages for an instance that does not exist were dropped");
+        let commit = TurnCommit {
+            execution_id: batch.item.execution_id,
+            orchestrator_items: notices,
+            ..TurnCommit::default()
+        };
+        if let Err(rejected) = self.commit_while_leased(&batch, commit).await {
+            self.give_back(&batch, rejected.error).await;
+        }
+    }
+
+    fn warn_poisoned(&self, batch: &Batch, details: &ErrorDetails) {
+        tracing::error!(
+            target: targets::ORCHESTRATION_DISPATCHER,
+            instance = %batch.instance(),
+            attempt_count = batch.attempt,
+            max_attempts = self.node.options.max_attempts,
+            error = %details.display_message(),
+            "orchestration given up as poison"
+        );
+    }
+}
+
+/// A successor whose start message is missing begins under the fetched name, without input, with
+/// the parent of its predecessor (R7.75).
+fn successor_without_start(batch: &Batch, reader: WorkItemReader) -> WorkItemReader {
+    let start = WorkItem::ContinueAsNew {
+        instance: batch.item.instance.clone(),
+        orchestration: batch.item.orchestration_name.clone(),
+        input: String::new(),
+        version: None,
+        parent_instance: reader.parent_instance.clone(),
+        parent_id: reader.parent_id,
+        parent_execution_id: reader.parent_execution_id,
+        carry_forward_events: Vec::new(),
+        initial_custom_status: None,
+    };
+    WorkItemReader {
+        start_item: Some(start),
+        orchestration_name: batch.item.orchestration_name.clone(),
+        input: String::new(),
+        is_continue_as_new: true,
+        ..reader
+    }
+}

@@ -1,0 +1,183 @@
+//! What a turn tells people: logs and metrics. Nothing here decides anything.
+
+use std::time::Duration;
+
+use duroxide_core::model::{ErrorDetails, WorkItem};
+use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
+
+use super::commit::Aside;
+use super::{Batch, Dispatcher};
+use crate::runtime::facts::ExecutionFact;
+use crate::runtime::node::Kind;
+use crate::runtime::observability::labels::{self, ErrorLabels};
+use crate::runtime::observability::targets;
+
+/// What is left to tell once an outcome has become a commit.
+pub(super) struct Summary {
+    status: TurnStatus,
+    /// Set if the execution began with this turn.
+    begun: Option<ExecutionFact>,
+    is_successor: bool,
+    events: u64,
+    finished_children: Vec<FinishedChild>,
+}
+
+impl Summary {
+    pub(super) fn of(outcome: &TurnOutcome) -> Self {
+        let first = outcome.events.first();
+        Self {
+            status: outcome.status.clone(),
+            begun: first.and_then(ExecutionFact::from_start),
+            is_successor: first.is_some_and(|event| event.execution_id > 1),
+            events: outcome.events.len() as u64,
+            finished_children: outcome.finished_children.clone(),
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Says what the code did wrong, before anything else can go wrong.
+    pub(super) fn report_before_commit(
+        &self,
+        batch: &Batch,
+        outcome: &TurnOutcome,
+        aside: &Aside,
+        worker_id: &str,
+    ) {
+        let name = &aside.orchestration_name;
+        if let Some(report) = &outcome.divergence {
+            tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance_id = %batch.instance(), execution_id = %aside.execution_id,
+                orchestration_name = %name, orchestration_version = %aside.version,
+                %worker_id, "nondeterminism\n{report}");
+        }
+        if outcome.waits_for_foreign {
+            self.node.metrics.record_foreign_wait(name);
+            tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance_id = %batch.instance(), execution_id = %aside.execution_id,
+                orchestration_name = %name, orchestration_version = %aside.version,
+                "orchestration {name} {} (instance {}) waits for something that is not durable and \
+                 that replay can never reproduce. Await only what the context returns: \
+                 ctx.schedule_timer instead of sleep, an activity instead of I/O, ctx.schedule_wait \
+                 or ctx.dequeue_event instead of a channel, ctx.join/ctx.select2 instead of \
+                 combinators that rely on wakers",
+                aside.version, batch.instance());
+        }
+        self.announce_unknown_names(outcome, name);
+    }
+
+    fn announce_unknown_names(&self, outcome: &TurnOutcome, used_by: &str) {
+        for item in outcome.activities.iter().chain(&outcome.messages) {
+            match item {
+                WorkItem::ActivityExecute { name, .. }
+                    if !crate::runtime::builtin::is_builtin(name) =>
+                {
+                    self.node.announce_unknown(Kind::Activity, name, used_by);
+                }
+                WorkItem::StartOrchestration { orchestration, .. } => {
+                    self.node.announce_unknown(Kind::Orchestration, orchestration, used_by);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts a turn that has been committed, and remembers its execution.
+    pub(super) fn report_committed(&self, batch: &Batch, summary: Summary, aside: Aside) {
+        let metrics = &self.node.metrics;
+        if let Some(begun) = &summary.begun {
+            let initiated_by = if summary.is_successor {
+                labels::INITIATED_BY_CONTINUE_AS_NEW
+            } else {
+                metrics.increment_active_orchestrations();
+                labels::INITIATED_BY_CLIENT
+            };
+            metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance_id = %batch.instance(), execution_id = %aside.execution_id,
+                orchestration_name = %begun.name, orchestration_version = %begun.version,
+                "Orchestration started");
+        }
+        let Some(mut fact) = summary.begun.or(aside.fact) else { return };
+        fact.turns += 1;
+        fact.events += summary.events;
+        for child in &summary.finished_children {
+            let outcome = if child.succeeded { "success" } else { "failed" };
+            let seconds = Duration::from_millis(child.took_ms).as_secs_f64();
+            metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
+            metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
+        }
+        self.report_ending(batch, &summary.status, &fact, aside.execution_id);
+        self.node.facts.put(batch.instance(), aside.execution_id, fact);
+    }
+
+    pub(super) fn report_poisoned(&self, batch: &Batch, summary: Summary) {
+        self.node.metrics.record_orchestration_poison();
+        let begun = summary.begun;
+        let version = batch.item.version.clone();
+        let fact = begun.unwrap_or_else(|| ExecutionFact {
+            name: batch.item.orchestration_name.clone(),
+            version,
+            started_at_ms: self.node.now_ms(),
+            turns: 0,
+            events: summary.events,
+        });
+        self.report_ending(batch, &summary.status, &fact, batch.item.execution_id);
+    }
+
+    fn report_ending(
+        &self,
+        batch: &Batch,
+        status: &TurnStatus,
+        fact: &ExecutionFact,
+        execution_id: u64,
+    ) {
+        let metrics = &self.node.metrics;
+        let label = match status {
+            TurnStatus::Running => return,
+            TurnStatus::Completed(_) => labels::STATUS_SUCCESS,
+            TurnStatus::Failed(details) => {
+                self.report_failure(batch, details, fact);
+                labels::STATUS_FAILED
+            }
+            TurnStatus::ContinuedAsNew(_) => {
+                metrics.record_continue_as_new(&fact.name, execution_id);
+                labels::STATUS_CONTINUED_AS_NEW
+            }
+        };
+        if !matches!(status, TurnStatus::ContinuedAsNew(_)) {
+            metrics.decrement_active_orchestrations();
+        }
+        let lived_ms = self.node.now_ms().saturating_sub(fact.started_at_ms);
+        let seconds = Duration::from_millis(lived_ms).as_secs_f64();
+        metrics.record_orchestration_completion(
+            &fact.name,
+            &fact.version,
+            label,
+            seconds,
+            fact.turns,
+            fact.events,
+        );
+        tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+            instance_id = %batch.instance(), %execution_id, orchestration_name = %fact.name,
+            orchestration_version = %fact.version, status = label, turns = fact.turns,
+            "Orchestration ended");
+    }
+
+    /// R9.53: application failures are the user's affair, others need an operator.
+    fn report_failure(&self, batch: &Batch, details: &ErrorDetails, fact: &ExecutionFact) {
+        let ErrorLabels { error_type, category } = ErrorLabels::from(details);
+        let metrics = &self.node.metrics;
+        metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
+        let error = details.display_message();
+        if matches!(details, ErrorDetails::Application { .. }) {
+            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
+                "Orchestration failed");
+        } else {
+            tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
+                "Orchestration failed");
+        }
+    }
+}

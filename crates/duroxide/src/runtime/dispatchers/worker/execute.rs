@@ -1,0 +1,226 @@
+//! Running one activity: who it is for, its handler, its cancellation, its panics.
+
+use std::time::{Duration, Instant};
+
+use duroxide_core::model::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::Dispatcher;
+use super::slot::Fetched;
+use crate::runtime::activity::{ActivityCall, ActivityContext};
+use crate::runtime::builtin;
+use crate::runtime::catch_panic::catch_panic;
+use crate::runtime::dispatchers::lease::Lease;
+use crate::runtime::node::{Kind, log_storage_error};
+use crate::runtime::observability::targets;
+
+/// Delay of an activity whose session would be one too many (R7.69).
+const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
+
+/// An activity on its way through the dispatcher.
+pub(super) struct Work {
+    pub(super) instance: String,
+    pub(super) execution_id: u64,
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) input: String,
+    pub(super) session_id: Option<String>,
+    pub(super) tag: Option<String>,
+    pub(super) lock_token: String,
+    pub(super) attempt: u32,
+    pub(super) lease: Lease,
+}
+
+/// How an activity ended.
+pub(super) enum Ended {
+    Returned(Result<String, ErrorDetails>),
+    /// Nobody wants the result any more.
+    Cancelled,
+}
+
+impl Dispatcher {
+    /// One fetched activity, from admission to completion.
+    pub(super) async fn process(&self, (item, lock_token, attempt): Fetched, worker_id: &str) {
+        let lease = self.leases.hold(&lock_token);
+        let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } =
+            item
+        else {
+            return self.refuse(&item, &lock_token, attempt).await;
+        };
+        let max_sessions = self.node.options.max_sessions_per_runtime;
+        let session = session_id.as_deref().map(|id| self.sessions.enter(id, max_sessions));
+        if let Some(None) = session {
+            let store = &self.node.store;
+            let result =
+                store.abandon_work_item(&lock_token, Some(SESSION_LIMIT_DELAY), true).await;
+            log_storage_error(&instance, result);
+            return;
+        }
+        let work = Work {
+            instance,
+            execution_id,
+            id,
+            name,
+            input,
+            session_id,
+            tag,
+            lock_token,
+            attempt,
+            lease,
+        };
+        if attempt > self.node.options.max_attempts {
+            return self.complete_poisoned(work).await;
+        }
+        let began = Instant::now();
+        match self.execute(&work, worker_id).await {
+            Some(ended) => self.complete(work, ended, began.elapsed()).await,
+            None => self.back_off_unregistered(&work).await,
+        }
+    }
+
+    /// Runs the activity; `None` if nothing here can.
+    async fn execute(&self, work: &Work, worker_id: &str) -> Option<Ended> {
+        let cancellation = CancellationToken::new();
+        let ctx = self.context_of(work, worker_id, cancellation.clone()).await;
+        tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
+            execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
+            %worker_id, "Activity started");
+        if builtin::is_builtin(&work.name) {
+            let result = builtin::run(&self.node, &work.name, &work.input).await;
+            return Some(Ended::Returned(result.map_err(application_error)));
+        }
+        let (_, handler) = self.node.activities.resolve_handler(&work.name)?;
+        let run = async move { handler.invoke(ctx, work.input.clone()).await };
+        Some(self.until_ended_or_cancelled(work, catch_panic(run), cancellation).await)
+    }
+
+    /// Waits for the activity. When its lock is gone it is told so, has a grace period to end, and
+    /// is dropped after that (R5.20 – R5.25).
+    async fn until_ended_or_cancelled(
+        &self,
+        work: &Work,
+        run: impl Future<Output = Result<Result<String, String>, String>>,
+        cancellation: CancellationToken,
+    ) -> Ended {
+        let mut run = std::pin::pin!(run);
+        tokio::select! {
+            biased;
+            ended = &mut run => Ended::Returned(flatten(ended)),
+            () = work.lease.lost().cancelled() => {
+                cancellation.cancel();
+                let grace = self.node.options.activity_cancellation_grace_period;
+                if timeout(grace, run).await.is_err() {
+                    tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
+                        activity_name = %work.name, activity_id = %work.id, ?grace,
+                        "cancelled activity did not end within its grace period; stopped");
+                }
+                Ended::Cancelled
+            }
+        }
+    }
+
+    async fn context_of(
+        &self,
+        work: &Work,
+        worker_id: &str,
+        cancellation: CancellationToken,
+    ) -> ActivityContext {
+        let store = &self.node.store;
+        let fact =
+            self.node.facts.of_activity(store.as_ref(), &work.instance, work.execution_id).await;
+        let fact = log_storage_error(&work.instance, fact).flatten();
+        let unknown = || "unknown".to_owned();
+        let (orchestration_name, orchestration_version) =
+            fact.map_or_else(|| (unknown(), unknown()), |fact| (fact.name, fact.version));
+        ActivityContext::new(ActivityCall {
+            instance_id: work.instance.clone(),
+            execution_id: work.execution_id,
+            orchestration_name,
+            orchestration_version,
+            activity_name: work.name.clone(),
+            activity_id: work.id,
+            worker_id: worker_id.to_owned(),
+            session_id: work.session_id.clone(),
+            tag: work.tag.clone(),
+            store: store.clone(),
+            cancellation,
+        })
+    }
+
+    async fn back_off_unregistered(&self, work: &Work) {
+        let options = &self.node.options;
+        let backoff = options.unregistered_backoff.delay(work.attempt);
+        self.node.announce_unknown(Kind::Activity, &work.name, "the store");
+        tracing::warn!(
+            target: targets::WORKER,
+            instance = %work.instance,
+            activity_name = %work.name,
+            attempt_count = work.attempt,
+            max_attempts = options.max_attempts,
+            remaining_attempts = options.max_attempts.saturating_add(1).saturating_sub(work.attempt),
+            backoff_secs = backoff.as_secs_f64(),
+            "activity not registered here, backing off"
+        );
+        let store = &self.node.store;
+        let result = store.abandon_work_item(&work.lock_token, Some(backoff), false).await;
+        log_storage_error(&work.instance, result);
+    }
+
+    async fn complete_poisoned(&self, work: Work) {
+        let item = WorkItem::ActivityExecute {
+            instance: work.instance.clone(),
+            execution_id: work.execution_id,
+            id: work.id,
+            name: work.name.clone(),
+            input: work.input.clone(),
+            session_id: work.session_id.clone(),
+            tag: work.tag.clone(),
+        };
+        let details = ErrorDetails::Poison {
+            attempt_count: work.attempt,
+            max_attempts: self.node.options.max_attempts,
+            message_type: PoisonMessageType::Activity {
+                instance: work.instance.clone(),
+                execution_id: work.execution_id,
+                activity_name: work.name.clone(),
+                activity_id: work.id,
+            },
+            message: serde_json::to_string(&item).unwrap_or_default(),
+        };
+        tracing::error!(target: targets::WORKER, instance = %work.instance,
+            attempt_count = work.attempt, max_attempts = self.node.options.max_attempts,
+            error = %details.display_message(), "activity given up as poison");
+        self.node.metrics.record_activity_poison();
+        self.complete(work, Ended::Returned(Err(details)), Duration::ZERO).await;
+    }
+
+    /// Something that is no activity lies in the worker queue (L26). It is kept for a while, in case
+    /// a newer node knows what it is.
+    async fn refuse(&self, item: &WorkItem, lock_token: &str, attempt: u32) {
+        let (options, store) = (&self.node.options, &self.node.store);
+        let instance = item.orchestration_key().unwrap_or("-");
+        let is_last = attempt > options.max_attempts;
+        tracing::error!(target: targets::WORKER, %instance, attempt_count = attempt,
+            removed = is_last, "{} found in the worker queue", kind_of(item));
+        let result = if is_last {
+            store.ack_work_item(lock_token, None).await
+        } else {
+            let delay = options.unregistered_backoff.delay(attempt);
+            store.abandon_work_item(lock_token, Some(delay), false).await
+        };
+        log_storage_error(instance, result);
+    }
+}
+
+/// The panic text is the code's own, so that history does not depend on a task number (L27).
+fn flatten(ended: Result<Result<String, String>, String>) -> Result<String, ErrorDetails> {
+    match ended {
+        Ok(result) => result.map_err(application_error),
+        Err(panic) => Err(application_error(format!("activity panicked: {panic}"))),
+    }
+}
+
+fn application_error(message: String) -> ErrorDetails {
+    ErrorDetails::application(AppErrorKind::ActivityFailed, message)
+}

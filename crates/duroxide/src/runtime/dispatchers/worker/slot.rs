@@ -1,0 +1,105 @@
+//! A worker slot: waits for work that it may do, does it, and waits again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Dispatcher;
+use crate::providers::{SessionFetchConfig, WorkItem};
+use crate::runtime::catch_panic::catch_panic;
+use crate::runtime::dispatchers::fetch::{Pace, or_stop};
+use crate::runtime::observability::targets;
+
+/// How long a slot that must leave sessions alone waits before it asks again whether it still must.
+const AT_SESSION_LIMIT_POLL: Duration = Duration::from_millis(200);
+
+/// A locked activity with its attempt count.
+pub(super) type Fetched = (WorkItem, String, u32);
+
+pub(crate) struct Slot {
+    dispatcher: Arc<Dispatcher>,
+    worker_id: String,
+    pace: Pace,
+    /// Until when sessions of this slot may have work that only this slot can see.
+    holds_sessions_until: Option<Instant>,
+}
+
+impl Slot {
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>, worker_id: String) -> Self {
+        Self { dispatcher, worker_id, pace: Pace::default(), holds_sessions_until: None }
+    }
+
+    /// Until told to stop. What is in hand then is finished first (R7.20).
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        while let Some(fetched) = self.fetch_in_turn(&stop).await {
+            if let Some(fetched) = fetched {
+                self.process_guarded(fetched).await;
+            }
+        }
+    }
+
+    /// Waits with the lead, so that one slot waits for all; a slot that owns sessions waits beside
+    /// it, since the leader does not see their work (R7.70).
+    async fn fetch_in_turn(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        if self.holds_sessions_until.is_some_and(|until| Instant::now() < until) {
+            return self.fetch(stop).await;
+        }
+        let _lead = or_stop(stop, dispatcher.lead.take()).await??;
+        self.fetch(stop).await
+    }
+
+    async fn fetch(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
+        let node = Arc::clone(&self.dispatcher.node);
+        let options = &node.options;
+        let session = self.session_config();
+        let poll_timeout = match session {
+            Some(_) => options.dispatcher_long_poll_timeout,
+            None => options.dispatcher_long_poll_timeout.min(AT_SESSION_LIMIT_POLL),
+        };
+        let fetch = node.store.fetch_work_item(
+            options.worker_lock_timeout,
+            poll_timeout,
+            session.as_ref(),
+            &options.worker_tag_filter,
+        );
+        let min_interval = options.dispatcher_min_poll_interval;
+        self.pace.fetch(stop, min_interval, targets::WORKER, fetch).await
+    }
+
+    /// R7.68: at the limit, only work without a session.
+    fn session_config(&self) -> Option<SessionFetchConfig> {
+        let options = &self.dispatcher.node.options;
+        if self.dispatcher.sessions.in_flight() >= options.max_sessions_per_runtime {
+            return None;
+        }
+        let owner_id = self.owner_id().to_owned();
+        Some(SessionFetchConfig { owner_id, lock_timeout: options.session_lock_timeout })
+    }
+
+    /// R7.67: the node, if it has a name, else this slot.
+    fn owner_id(&self) -> &str {
+        self.dispatcher.node.options.worker_node_id.as_deref().unwrap_or(&self.worker_id)
+    }
+
+    /// A panic in here would be a bug of ours; it costs this activity a retry, not the slot its life.
+    async fn process_guarded(&mut self, fetched: Fetched) {
+        let node = &self.dispatcher.node;
+        node.metrics.record_worker_dispatcher_items_fetched(1);
+        if let WorkItem::ActivityExecute { session_id: Some(_), .. } = &fetched.0
+            && node.options.worker_node_id.is_none()
+        {
+            self.holds_sessions_until = Some(Instant::now() + node.options.session_idle_timeout);
+        }
+        let began = Instant::now();
+        let processed = catch_panic(self.dispatcher.process(fetched, &self.worker_id)).await;
+        if let Err(panic) = processed {
+            tracing::error!(target: targets::WORKER, worker_id = %self.worker_id, %panic,
+                "activity processing panicked; it will be repeated when its lock expires");
+        }
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.dispatcher.node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+    }
+}

@@ -1,0 +1,105 @@
+//! What the dispatchers of one runtime share.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::facts::ExecutionFacts;
+use super::observability::{MetricsProvider, targets};
+use super::options::{RuntimeOptions, RuntimeTuning};
+use super::registry::{ActivityRegistry, OrchestrationRegistry, closest_names};
+use crate::providers::{Provider, ProviderError};
+
+/// Names announced at most, so that names made up at run time cannot fill the memory.
+const ANNOUNCED_NAMES_MAX: usize = 1_000;
+
+pub(crate) struct Node {
+    pub(crate) store: Arc<dyn Provider>,
+    pub(crate) activities: ActivityRegistry,
+    pub(crate) orchestrations: OrchestrationRegistry,
+    pub(crate) options: RuntimeOptions,
+    pub(crate) tuning: RuntimeTuning,
+    pub(crate) metrics: Arc<MetricsProvider>,
+    pub(crate) facts: ExecutionFacts,
+    /// Tells this runtime from all others.
+    pub(crate) runtime_id: String,
+    announced: Mutex<HashSet<(Kind, String)>>,
+}
+
+/// What kind of handler a name is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Activity,
+    Orchestration,
+}
+
+impl Node {
+    pub(crate) fn new(
+        store: Arc<dyn Provider>,
+        (activities, orchestrations): (ActivityRegistry, OrchestrationRegistry),
+        (options, tuning): (RuntimeOptions, RuntimeTuning),
+        metrics: Arc<MetricsProvider>,
+    ) -> Self {
+        // 64 random bits: worker ids, and with them session owners, never coincide (L24).
+        let runtime_id = format!("{:016x}", tuning.random.next_u64());
+        Self {
+            store,
+            activities,
+            orchestrations,
+            options,
+            tuning,
+            metrics,
+            facts: ExecutionFacts::default(),
+            runtime_id,
+            announced: Mutex::default(),
+        }
+    }
+
+    /// The time by which timers are set: the store's, so that the node that sets a timer and the
+    /// store that shows it agree (L23).
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.store.store_time_ms().unwrap_or_else(|| self.tuning.clock.now_ms())
+    }
+
+    /// Says once that code here uses a name that nothing here registers (R3.172). It may be served
+    /// elsewhere, so the work goes its way.
+    pub(crate) fn announce_unknown(&self, kind: Kind, name: &str, used_by: &str) {
+        let known = match kind {
+            Kind::Activity if self.activities.has(name) => return,
+            Kind::Orchestration if self.orchestrations.has(name) => return,
+            Kind::Activity => self.activities.list_names(),
+            Kind::Orchestration => self.orchestrations.list_names(),
+        };
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if announced.len() >= ANNOUNCED_NAMES_MAX || !announced.insert((kind, name.to_owned())) {
+            return;
+        }
+        drop(announced);
+        let kind = match kind {
+            Kind::Activity => "activity",
+            Kind::Orchestration => "orchestration",
+        };
+        let closest = closest_names(&known, name).join(", ");
+        tracing::warn!(
+            target: targets::REGISTRY,
+            %name, %used_by, %closest,
+            "{kind} '{name}' is not registered in this process; known names closest to it: [{closest}]. \
+             Unless another node registers it, it will be retried and then given up"
+        );
+    }
+}
+
+/// Every storage result is used or comes through here.
+pub(crate) fn log_storage_error<T>(instance: &str, result: Result<T, ProviderError>) -> Option<T> {
+    result
+        .inspect_err(|error| {
+            tracing::warn!(
+                target: targets::RUNTIME,
+                %instance,
+                operation = %error.operation,
+                retryable = error.retryable,
+                error = %error.message,
+                "storage call failed"
+            );
+        })
+        .ok()
+}
