@@ -1,0 +1,178 @@
+//! The commit of a turn (R8.40 – R8.62): everything is checked first, then everything happens.
+
+use duroxide_core::model::{Event, EventKind, WorkItem};
+
+use super::history::History;
+use super::instances::{Execution, Id, NewRow, RUNNING};
+use super::refusal::Refusal;
+use super::state::State;
+use super::worker_queue::{check_message, check_work};
+use crate::providers::{ExecutionMetadata, ScheduledActivityIdentifier, TurnCommit};
+
+impl State {
+    /// Commits a turn, or changes nothing and gives the commit back.
+    pub(super) fn commit(
+        &mut self,
+        token: &str,
+        commit: Box<TurnCommit>,
+        now: u64,
+    ) -> Result<(), (Refusal, Box<TurnCommit>)> {
+        match self.check_commit(token, &commit) {
+            Ok(id) => {
+                self.apply_commit(&id, *commit, now);
+                Ok(())
+            }
+            Err(refusal) => Err((refusal, commit)),
+        }
+    }
+
+    /// Appends events outside a turn, under the same rules (R8.96).
+    pub(super) fn append(
+        &mut self,
+        instance: &str,
+        execution_id: u64,
+        events: Vec<Event>,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let id = self.shared_id(instance);
+        self.check_events(&id, execution_id, &events)?;
+        self.execution_mut(&id, execution_id, now).history.append(events);
+        self.note_commit(&id);
+        self.settle(&id, now);
+        Ok(())
+    }
+
+    /// Everything that can be wrong with a commit; the instance it is for.
+    fn check_commit(&self, token: &str, commit: &TurnCommit) -> Result<Id, Refusal> {
+        let id = self.messages.holder(token)?;
+        self.check_events(&id, commit.execution_id, &commit.history_delta)?;
+        commit.worker_items.iter().try_for_each(|item| check_work(item).map(drop))?;
+        commit.orchestrator_items.iter().try_for_each(|item| check_message(item).map(drop))?;
+        Ok(id)
+    }
+
+    /// The steps of a commit. None of them can fail.
+    fn apply_commit(&mut self, id: &Id, commit: TurnCommit, now: u64) {
+        let TurnCommit { execution_id, history_delta, metadata, .. } = commit;
+        let custom_status = last_custom_status(&history_delta);
+
+        self.messages.consume(id); // R8.42, R8.54
+        self.record_instance(id, execution_id, &metadata, now); // R8.43, R8.44, R8.47
+        self.record_kv(id, &history_delta, &metadata); // R8.51
+        let execution = self.execution_mut(id, execution_id, now); // R8.45
+        execution.pin = metadata.pinned_duroxide_version.or(execution.pin.take()); // R8.46
+        execution.history.append(history_delta); // R8.48
+        if let Some(status) = metadata.status {
+            record_end(execution, status, metadata.output, now); // R8.49
+        }
+        self.record_custom_status(id, custom_status); // R8.50
+        self.queue_work(commit.worker_items); // R8.52
+        self.cancel_work(&commit.cancelled_activities);
+        self.queue_messages(commit.orchestrator_items, now); // R8.53
+        self.note_commit(id);
+        self.settle(id, now);
+    }
+
+    fn check_events(&self, id: &str, execution_id: u64, delta: &[Event]) -> Result<(), Refusal> {
+        let stored = self.instances.get(id).and_then(|i| i.executions.get(&execution_id));
+        match stored {
+            Some(execution) => execution.history.check(execution_id, delta),
+            None => History::default().check(execution_id, delta),
+        }
+    }
+
+    /// The row: made when name and version are there, otherwise only kept up to date.
+    fn record_instance(
+        &mut self,
+        id: &Id,
+        execution_id: u64,
+        metadata: &ExecutionMetadata,
+        now: u64,
+    ) {
+        let identity =
+            metadata.orchestration_name.as_ref().zip(metadata.orchestration_version.as_ref());
+        match (self.instances.entry(id).row.as_mut(), identity) {
+            (Some(row), identity) => {
+                if let Some((name, version)) = identity {
+                    row.name.clone_from(name);
+                    row.version.clone_from(version);
+                }
+                row.current_execution = row.current_execution.max(execution_id);
+                row.updated_at = now;
+            }
+            (None, Some((name, version))) => {
+                let parent = metadata.parent_instance_id.as_deref();
+                let row = NewRow {
+                    name: name.clone(),
+                    version: version.clone(),
+                    current_execution: execution_id,
+                    parent: parent.map(|parent| self.shared_id(parent)),
+                };
+                self.instances.create_row(id, row, now);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn record_kv(&mut self, id: &Id, delta: &[Event], metadata: &ExecutionMetadata) {
+        let kv = &mut self.instances.entry(id).kv;
+        kv.apply(delta);
+        if matches!(metadata.status.as_deref(), Some("Completed" | "ContinuedAsNew" | "Failed")) {
+            kv.merge();
+        }
+    }
+
+    fn record_custom_status(&mut self, id: &Id, update: Option<Option<String>>) {
+        if let (Some(status), Some(row)) = (update, self.instances.entry(id).row.as_mut()) {
+            row.custom_status = status;
+            row.custom_status_version += 1;
+        }
+    }
+
+    fn execution_mut(&mut self, id: &Id, execution_id: u64, now: u64) -> &mut Execution {
+        let executions = &mut self.instances.entry(id).executions;
+        executions.entry(execution_id).or_insert_with(|| Execution::new(now))
+    }
+
+    fn queue_work(&mut self, items: Vec<WorkItem>) {
+        for item in items {
+            if let Ok(id) = check_work(&item).map(|instance| self.shared_id(instance)) {
+                self.work.push(&id, item);
+            }
+        }
+    }
+
+    fn cancel_work(&mut self, cancelled: &[ScheduledActivityIdentifier]) {
+        for activity in cancelled {
+            let instance = self.shared_id(&activity.instance);
+            let rows = self.work.rows_of(&instance, activity.execution_id, activity.activity_id);
+            rows.into_iter().for_each(|sequence| self.work.remove(sequence));
+        }
+    }
+
+    fn queue_messages(&mut self, items: Vec<WorkItem>, now: u64) {
+        for item in items {
+            let visible_at = match &item {
+                WorkItem::TimerFired { fire_at_ms, .. } => *fire_at_ms,
+                _ => now,
+            };
+            if let Ok(id) = check_message(&item).map(|instance| self.shared_id(instance)) {
+                self.messages.push(&id, item, visible_at, now);
+                self.settle(&id, now);
+            }
+        }
+    }
+}
+
+fn record_end(execution: &mut Execution, status: String, output: Option<String>, now: u64) {
+    execution.completed_at = (status != RUNNING).then_some(now);
+    execution.status = status;
+    execution.output = output;
+}
+
+fn last_custom_status(delta: &[Event]) -> Option<Option<String>> {
+    delta.iter().rev().find_map(|event| match &event.kind {
+        EventKind::CustomStatusUpdated { status } => Some(status.clone()),
+        _ => None,
+    })
+}

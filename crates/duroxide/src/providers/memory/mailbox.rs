@@ -1,0 +1,200 @@
+//! The messages of one instance: those to be read, those not yet due, and who reads them.
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+
+use duroxide_core::model::WorkItem;
+
+/// A queued message.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) item: WorkItem,
+    pub(super) visible_at: u64,
+    pub(super) attempts: u32,
+}
+
+/// The lock of an instance. It stays after it ran out, until somebody else takes the instance:
+/// its owner may still abandon (R8.67).
+#[derive(Debug)]
+pub(super) struct Lock {
+    pub(super) token: String,
+    /// `None` once it ran out.
+    pub(super) held_until: Option<u64>,
+    /// Sequence numbers of the messages it was taken with (R8.21).
+    pub(super) batch: Vec<u64>,
+}
+
+/// What is known of the instance a mailbox belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It can run whatever message comes; its current execution is pinned to this version.
+    Known(Option<Version>),
+    /// Only a start message can make it run (R8.29).
+    Unknown,
+}
+
+/// What can be done with a mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// Nothing: no visible message, locked, or its start is yet to become visible.
+    Resting,
+    /// A turn can be fetched; the queue position is that of the oldest visible message (R8.20).
+    Runnable { pin: Option<Version>, oldest: u64 },
+    /// Messages for nobody, which a start may yet follow (R8.29).
+    Aside,
+    /// Queue messages for nobody (R8.28).
+    Undeliverable,
+}
+
+/// The messages of one instance. A message is in `visible` or in `hidden`, never in both.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    /// By queue order.
+    pub(super) visible: BTreeMap<u64, Message>,
+    /// By the time they become visible, then queue order.
+    pub(super) hidden: BTreeMap<(u64, u64), Message>,
+    pub(super) lock: Option<Lock>,
+    visible_starts: usize,
+    visible_queue_messages: usize,
+    hidden_starts: usize,
+}
+
+impl Mailbox {
+    /// Adds a message, or puts it back at its old place.
+    pub(super) fn put(&mut self, sequence: u64, message: Message, now: u64) {
+        if now < message.visible_at {
+            self.hidden_starts += usize::from(message.item.is_start());
+            self.hidden.insert((message.visible_at, sequence), message);
+        } else {
+            self.visible_starts += usize::from(message.item.is_start());
+            self.visible_queue_messages += usize::from(is_queue_message(&message.item));
+            self.visible.insert(sequence, message);
+        }
+    }
+
+    /// Lets time pass: the lock runs out, messages become visible.
+    pub(super) fn catch_up(&mut self, now: u64) {
+        if let Some(lock) = &mut self.lock {
+            lock.held_until = lock.held_until.filter(|until| now < *until);
+        }
+        while let Some(first) = self.hidden.first_entry()
+            && first.key().0 <= now
+        {
+            let ((_, sequence), message) = first.remove_entry();
+            self.hidden_starts -= usize::from(message.item.is_start());
+            self.put(sequence, message, now);
+        }
+    }
+
+    /// Locks all visible messages and counts the attempt (R8.21). Returns them with the highest
+    /// attempt count (R8.22).
+    pub(super) fn lock(&mut self, token: String, until: u64) -> (Vec<WorkItem>, u32) {
+        let mut max_attempts = 0;
+        for message in self.visible.values_mut() {
+            message.attempts = message.attempts.saturating_add(1);
+            max_attempts = max_attempts.max(message.attempts);
+        }
+        let batch = self.visible.keys().copied().collect();
+        self.lock = Some(Lock { token, held_until: Some(until), batch });
+        let items = self.visible.values().map(|message| message.item.clone()).collect();
+        (items, max_attempts)
+    }
+
+    /// Removes the locked messages and the lock (R8.42, R8.54).
+    pub(super) fn consume(&mut self) {
+        for sequence in self.unlock() {
+            self.take(sequence);
+        }
+    }
+
+    /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the
+    /// attempt uncounted, if that is asked for. Other messages are left alone.
+    pub(super) fn abandon(&mut self, hide_until: Option<u64>, uncount: bool, now: u64) {
+        for sequence in self.unlock() {
+            if let Some(mut message) = self.take(sequence) {
+                message.attempts = message.attempts.saturating_sub(u32::from(uncount));
+                message.visible_at = hide_until.unwrap_or(message.visible_at);
+                self.put(sequence, message, now);
+            }
+        }
+    }
+
+    /// Takes out all visible messages.
+    pub(super) fn drain_visible(&mut self) -> Vec<Message> {
+        let all: Vec<u64> = self.visible.keys().copied().collect();
+        all.into_iter().filter_map(|sequence| self.take(sequence)).collect()
+    }
+
+    /// Takes out the oldest messages that have been visible since before `limit`.
+    pub(super) fn drain_older(&mut self, limit: u64) -> Vec<Message> {
+        let mut drained = Vec::new();
+        while let Some((sequence, message)) = self.visible.first_key_value()
+            && message.visible_at <= limit
+        {
+            drained.extend(self.take(*sequence));
+        }
+        drained
+    }
+
+    /// What can be done with the mailbox now.
+    pub(super) fn readiness(&self, standing: &Standing) -> Readiness {
+        let Some((&oldest, _)) = self.visible.first_key_value() else { return Readiness::Resting };
+        if self.held_until().is_some() {
+            return Readiness::Resting;
+        }
+        match standing {
+            Standing::Known(pin) => Readiness::Runnable { pin: pin.clone(), oldest },
+            Standing::Unknown if 0 < self.visible_starts => {
+                Readiness::Runnable { pin: None, oldest }
+            }
+            Standing::Unknown if 0 < self.hidden_starts => Readiness::Resting,
+            Standing::Unknown if self.visible_queue_messages == self.visible.len() => {
+                Readiness::Undeliverable
+            }
+            Standing::Unknown => Readiness::Aside,
+        }
+    }
+
+    /// Until when the lock holds, if it does.
+    pub(super) fn held_until(&self) -> Option<u64> {
+        self.lock.as_ref()?.held_until
+    }
+
+    /// When time alone changes something next. Under a lock only its end matters.
+    pub(super) fn next_change(&self) -> Option<u64> {
+        self.held_until().or_else(|| self.hidden.first_key_value().map(|((at, _), _)| *at))
+    }
+
+    /// Number of messages, visible or not.
+    pub(super) fn len(&self) -> usize {
+        self.visible.len() + self.hidden.len()
+    }
+
+    /// Number of messages that no valid lock covers.
+    pub(super) fn unlocked_len(&self) -> usize {
+        let locked = self.lock.as_ref().filter(|lock| lock.held_until.is_some());
+        self.len() - locked.map_or(0, |lock| lock.batch.len())
+    }
+
+    /// The highest attempt count of all messages.
+    pub(super) fn max_attempts(&self) -> u32 {
+        let all = self.visible.values().chain(self.hidden.values());
+        all.map(|message| message.attempts).max().unwrap_or(0)
+    }
+
+    fn unlock(&mut self) -> Vec<u64> {
+        self.lock.take().map_or_else(Vec::new, |lock| lock.batch)
+    }
+
+    fn take(&mut self, sequence: u64) -> Option<Message> {
+        let message = self.visible.remove(&sequence)?;
+        self.visible_starts -= usize::from(message.item.is_start());
+        self.visible_queue_messages -= usize::from(is_queue_message(&message.item));
+        Some(message)
+    }
+}
+
+fn is_queue_message(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::QueueMessage { .. })
+}

@@ -1,0 +1,255 @@
+//! The orchestrator queue: mailboxes, and indexes that find the next one to serve without looking
+//! at the others.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use semver::Version;
+
+use duroxide_core::model::WorkItem;
+
+use super::instances::Id;
+use super::mailbox::{Mailbox, Message, Readiness, Standing};
+use super::refusal::Refusal;
+
+/// All messages for orchestrations.
+///
+/// Whatever changes a mailbox, or what is known of its instance, is followed by
+/// [`settle`](Self::settle), which alone touches `runnable`, `undeliverable` and `timers`. Each
+/// mailbox has at most one entry in each of them.
+#[derive(Debug)]
+pub(super) struct OrchestrationQueue {
+    slots: HashMap<Id, Slot>,
+    /// Who holds which token, run out or not.
+    tokens: HashMap<String, Id>,
+    /// Instances to serve, by pin, then by their oldest visible message.
+    runnable: BTreeMap<Option<Version>, BTreeMap<u64, Id>>,
+    /// Instances that only queue messages speak of.
+    undeliverable: BTreeSet<Id>,
+    /// When which mailbox changes by itself.
+    timers: BTreeSet<(u64, Id)>,
+    /// Instances that became runnable since this was last asked.
+    awakened: Vec<Id>,
+    next_sequence: u64,
+    orphan_retention_ms: u64,
+}
+
+/// A mailbox and where the indexes have it.
+#[derive(Debug)]
+struct Slot {
+    mailbox: Mailbox,
+    readiness: Readiness,
+    timer: Option<u64>,
+}
+
+impl OrchestrationQueue {
+    /// An empty queue that keeps messages for unknown instances so long.
+    pub(super) fn new(orphan_retention_ms: u64) -> Self {
+        Self {
+            slots: HashMap::new(),
+            tokens: HashMap::new(),
+            runnable: BTreeMap::new(),
+            undeliverable: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            awakened: Vec::new(),
+            next_sequence: 1,
+            orphan_retention_ms,
+        }
+    }
+
+    /// Appends a message to an instance's mailbox (R8.10).
+    pub(super) fn push(&mut self, id: &Id, item: WorkItem, visible_at: u64, now: u64) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        let slot = self.slots.entry(Id::clone(id)).or_insert_with(|| Slot {
+            mailbox: Mailbox::default(),
+            readiness: Readiness::Resting,
+            timer: None,
+        });
+        slot.mailbox.put(sequence, Message { item, visible_at, attempts: 0 }, now);
+    }
+
+    /// The instance to serve next among those whose pin is accepted (R8.20, R8.90).
+    pub(super) fn oldest_runnable(&self, accepts: impl Fn(Option<&Version>) -> bool) -> Option<Id> {
+        let accepted = self.runnable.iter().filter(|(pin, _)| accepts(pin.as_ref()));
+        let heads = accepted.filter_map(|(_, instances)| instances.first_key_value());
+        heads.min_by_key(|(oldest, _)| **oldest).map(|(_, id)| Id::clone(id))
+    }
+
+    /// Locks an instance with its visible messages (R8.21): the messages and the attempt count.
+    pub(super) fn lock(&mut self, id: &Id, token: &str, until: u64) -> (Vec<WorkItem>, u32) {
+        let Some(slot) = self.slots.get_mut(id) else { return (Vec::new(), 0) };
+        if let Some(outlived) = slot.mailbox.lock.take() {
+            self.tokens.remove(&outlived.token);
+        }
+        self.tokens.insert(token.to_owned(), Id::clone(id));
+        slot.mailbox.lock(token.to_owned(), until)
+    }
+
+    /// The instance locked with this token, whether or not the lock ran out (R8.67).
+    pub(super) fn owner(&self, token: &str) -> Result<Id, Refusal> {
+        self.tokens.get(token).cloned().ok_or(Refusal::UnknownToken)
+    }
+
+    /// The instance that is locked with this token now (R8.40, R8.41).
+    pub(super) fn holder(&self, token: &str) -> Result<Id, Refusal> {
+        let id = self.owner(token)?;
+        match self.mailbox(&id).and_then(Mailbox::held_until) {
+            Some(_) => Ok(id),
+            None => Err(Refusal::LockExpired),
+        }
+    }
+
+    /// Removes an instance's locked messages and its lock (R8.42, R8.54).
+    pub(super) fn consume(&mut self, id: &Id) {
+        if let Some(mailbox) = self.mailbox_without_token(id) {
+            mailbox.consume();
+        }
+    }
+
+    /// Gives an instance's locked messages back (R8.65).
+    pub(super) fn abandon(&mut self, id: &Id, hide_until: Option<u64>, uncount: bool, now: u64) {
+        if let Some(mailbox) = self.mailbox_without_token(id) {
+            mailbox.abandon(hide_until, uncount, now);
+        }
+    }
+
+    /// Moves the end of an instance's lock (R8.68).
+    pub(super) fn renew(&mut self, id: &Id, until: u64) {
+        if let Some(lock) = self.slots.get_mut(id).and_then(|slot| slot.mailbox.lock.as_mut()) {
+            lock.held_until = Some(until);
+        }
+    }
+
+    /// Removes a mailbox with its lock; how many messages it had.
+    pub(super) fn remove(&mut self, id: &Id) -> usize {
+        let Some(slot) = self.slots.remove(id) else { return 0 };
+        self.withdraw(id, &slot.readiness, slot.timer);
+        if let Some(lock) = &slot.mailbox.lock {
+            self.tokens.remove(&lock.token);
+        }
+        slot.mailbox.len()
+    }
+
+    /// Brings the indexes in line with a mailbox. Returns the messages that waited too long for a
+    /// start (R8.29).
+    pub(super) fn settle(&mut self, id: &Id, standing: &Standing, now: u64) -> Vec<Message> {
+        let Some(slot) = self.slots.get_mut(id) else { return Vec::new() };
+        slot.mailbox.catch_up(now);
+        let mut overdue = Vec::new();
+        let mut readiness = slot.mailbox.readiness(standing);
+        if readiness == Readiness::Aside && self.orphan_retention_ms <= now {
+            overdue = slot.mailbox.drain_older(now - self.orphan_retention_ms);
+            readiness = slot.mailbox.readiness(standing);
+        }
+        let timer = slot.next_change(&readiness, self.orphan_retention_ms);
+        let empty = slot.mailbox.len() == 0 && slot.mailbox.lock.is_none();
+
+        let before = std::mem::replace(&mut slot.readiness, readiness.clone());
+        let timer_before = std::mem::replace(&mut slot.timer, timer);
+        if empty {
+            self.slots.remove(id);
+        }
+        self.withdraw(id, &before, timer_before);
+        self.offer(id, &before, readiness, timer);
+        overdue
+    }
+
+    /// A mailbox that time has changed and that is to be settled.
+    pub(super) fn due(&self, now: u64) -> Option<Id> {
+        self.timers.first().filter(|(at, _)| *at <= now).map(|(_, id)| Id::clone(id))
+    }
+
+    /// When time alone changes something next.
+    pub(super) fn next_change(&self) -> Option<u64> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Takes out the messages of an instance that only queue messages speak of (R8.28).
+    pub(super) fn take_undeliverable(&mut self) -> Option<(Id, Vec<Message>)> {
+        let id = self.undeliverable.first().cloned()?;
+        let messages = self.slots.get_mut(&id)?.mailbox.drain_visible();
+        Some((id, messages))
+    }
+
+    /// Instances that became runnable since the last call.
+    pub(super) fn take_awakened(&mut self) -> Vec<Id> {
+        std::mem::take(&mut self.awakened)
+    }
+
+    /// The pin of an instance, if it can be served now.
+    pub(super) fn runnable_pin(&self, id: &str) -> Option<Option<&Version>> {
+        match &self.slots.get(id)?.readiness {
+            Readiness::Runnable { pin, .. } => Some(pin.as_ref()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn mailbox(&self, id: &str) -> Option<&Mailbox> {
+        self.slots.get(id).map(|slot| &slot.mailbox)
+    }
+
+    /// All mailboxes, in no order.
+    pub(super) fn mailboxes(&self) -> impl Iterator<Item = (&Id, &Mailbox)> {
+        self.slots.iter().map(|(id, slot)| (id, &slot.mailbox))
+    }
+
+    fn mailbox_without_token(&mut self, id: &Id) -> Option<&mut Mailbox> {
+        let mailbox = &mut self.slots.get_mut(id)?.mailbox;
+        if let Some(lock) = &mailbox.lock {
+            self.tokens.remove(&lock.token);
+        }
+        Some(mailbox)
+    }
+
+    /// Takes a mailbox out of the indexes.
+    fn withdraw(&mut self, id: &Id, readiness: &Readiness, timer: Option<u64>) {
+        if let Some(at) = timer {
+            self.timers.remove(&(at, Id::clone(id)));
+        }
+        match readiness {
+            Readiness::Runnable { pin, oldest } => {
+                if let Some(instances) = self.runnable.get_mut(pin) {
+                    instances.remove(oldest);
+                    if instances.is_empty() {
+                        self.runnable.remove(pin);
+                    }
+                }
+            }
+            Readiness::Undeliverable => {
+                self.undeliverable.remove(id);
+            }
+            Readiness::Resting | Readiness::Aside => {}
+        }
+    }
+
+    /// Puts a mailbox into the indexes, and says so if it is news that it can be served.
+    fn offer(&mut self, id: &Id, before: &Readiness, now: Readiness, timer: Option<u64>) {
+        if let Some(at) = timer {
+            self.timers.insert((at, Id::clone(id)));
+        }
+        match now {
+            Readiness::Runnable { pin, oldest } => {
+                if !matches!(before, Readiness::Runnable { pin: same, .. } if *same == pin) {
+                    self.awakened.push(Id::clone(id));
+                }
+                self.runnable.entry(pin).or_default().insert(oldest, Id::clone(id));
+            }
+            Readiness::Undeliverable => {
+                self.undeliverable.insert(Id::clone(id));
+            }
+            Readiness::Resting | Readiness::Aside => {}
+        }
+    }
+}
+
+impl Slot {
+    /// When time alone changes this mailbox next: by itself, or because its messages have waited
+    /// for a start long enough.
+    fn next_change(&self, readiness: &Readiness, orphan_retention_ms: u64) -> Option<u64> {
+        let oldest = self.mailbox.visible.first_key_value();
+        let given_up_at = oldest
+            .filter(|_| *readiness == Readiness::Aside)
+            .map(|(_, message)| message.visible_at.saturating_add(orphan_retention_ms));
+        self.mailbox.next_change().into_iter().chain(given_up_at).min()
+    }
+}

@@ -1,0 +1,294 @@
+//! The store as the runtime sees it. What each call means is in the modules it leads to.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
+
+use super::long_poll::{Turns, Work, poll};
+use super::turns::TurnWants;
+use super::work::WorkWants;
+use super::{MemoryProvider, commit_watch, millis};
+use crate::providers::{
+    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
+    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter, TurnCommit,
+};
+
+#[async_trait]
+impl Provider for MemoryProvider {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
+        let turn = self.poll_turn(lock_timeout, poll_timeout, filter, true).await;
+        Ok(turn.map(|turn| (turn.item, turn.lock_token, turn.attempt_count)))
+    }
+
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError> {
+        let commit = Box::new(TurnCommit {
+            execution_id,
+            history_delta,
+            worker_items,
+            orchestrator_items,
+            metadata,
+            cancelled_activities,
+        });
+        self.with(|inner, now| inner.state.commit(lock_token, commit, now))
+            .map_err(|(refusal, _)| refusal.during("ack_orchestration_item"))
+    }
+
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let delay_ms = delay.map(millis);
+        self.with(|inner, now| inner.state.abandon_turn(lock_token, delay_ms, ignore_attempt, now))
+            .map_err(|refusal| refusal.during("abandon_orchestration_item"))
+    }
+
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.renew_turn(token, millis(extend_for), now))
+            .map_err(|refusal| refusal.during("renew_orchestration_item_lock"))
+    }
+
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError> {
+        let delay_ms = delay.map_or(0, millis);
+        self.with(|inner, now| inner.state.enqueue_message(item, now.saturating_add(delay_ms), now))
+            .map_err(|refusal| refusal.during("enqueue_for_orchestrator"))
+    }
+
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        self.with(|inner, _| inner.state.read(instance)).map_err(|refusal| refusal.during("read"))
+    }
+
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.with(|inner, _| inner.state.read_from(instance, execution_id, 0, usize::MAX))
+            .map_err(|refusal| refusal.during("read_with_execution"))
+    }
+
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.append(instance, execution_id, new_events, now))
+            .map_err(|refusal| refusal.during("append_with_execution"))
+    }
+
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
+        self.with(|inner, _| inner.state.enqueue_work(item))
+            .map_err(|refusal| refusal.during("enqueue_for_worker"))
+    }
+
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        if *tag_filter == TagFilter::None {
+            // R8.79. Waiting keeps the caller from asking again and again.
+            tokio::time::sleep(poll_timeout).await;
+            return Ok(None);
+        }
+        let wants = WorkWants {
+            lock_ms: millis(lock_timeout),
+            tags: tag_filter.clone(),
+            session: session.cloned(),
+        };
+        let work = poll::<Work>(self, &wants, poll_timeout).await;
+        Ok(work.map(|work| (work.item, work.token, work.attempts)))
+    }
+
+    async fn ack_work_item(
+        &self,
+        token: &str,
+        completion: Option<WorkItem>,
+    ) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.ack_work(token, completion, now))
+            .map_err(|refusal| refusal.during("ack_work_item"))
+    }
+
+    async fn renew_work_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.renew_work(token, millis(extend_for), now))
+            .map_err(|refusal| refusal.during("renew_work_item_lock"))
+    }
+
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let delay_ms = delay.map_or(0, millis);
+        self.with(|inner, now| inner.state.abandon_work(token, delay_ms, ignore_attempt, now))
+            .map_err(|refusal| refusal.during("abandon_work_item"))
+    }
+
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        Ok(self.with(|inner, now| {
+            inner.state.work.renew_sessions(owner_ids, extend_for, idle_timeout, now)
+        }))
+    }
+
+    async fn cleanup_orphaned_sessions(
+        &self,
+        _idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        Ok(self.with(|inner, _| inner.state.work.forget_orphaned_sessions()))
+    }
+
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        Some(self)
+    }
+
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
+        Ok(self.with(|inner, _| inner.state.custom_status(instance, last_seen_version)))
+    }
+
+    async fn get_kv_value(
+        &self,
+        instance: &str,
+        key: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        Ok(self.with(|inner, _| {
+            let instance = inner.state.instances.get(instance)?;
+            instance.kv.get(key).map(str::to_owned)
+        }))
+    }
+
+    async fn get_kv_all_values(
+        &self,
+        instance: &str,
+    ) -> Result<HashMap<String, String>, ProviderError> {
+        let merged = |inner: &mut super::Inner, _| {
+            inner.state.instances.get(instance).map(|instance| instance.kv.merged())
+        };
+        Ok(self.with(merged).unwrap_or_default())
+    }
+
+    async fn get_instance_stats(
+        &self,
+        instance: &str,
+    ) -> Result<Option<SystemStats>, ProviderError> {
+        Ok(self.with(|inner, _| inner.state.stats(instance)))
+    }
+
+    async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, ProviderError> {
+        Ok(self.poll_turn(lock_timeout, poll_timeout, filter, false).await)
+    }
+
+    async fn read_history_from(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        from_event_id: u64,
+        limit: Option<usize>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let limit = limit.unwrap_or(usize::MAX);
+        self.with(|inner, _| inner.state.read_from(instance, execution_id, from_event_id, limit))
+            .map_err(|refusal| refusal.during("read_history_from"))
+    }
+
+    async fn commit_turn(
+        &self,
+        lock_token: &str,
+        commit: TurnCommit,
+    ) -> Result<(), RejectedCommit> {
+        let commit = Box::new(commit);
+        self.with(|inner, now| inner.state.commit(lock_token, commit, now)).map_err(
+            |(refusal, commit)| RejectedCommit { error: refusal.during("commit_turn"), commit },
+        )
+    }
+
+    async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {
+        self.with(|inner, _| inner.state.status(instance))
+            .map_err(|refusal| refusal.during("read_status"))
+    }
+
+    async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
+        Some(commit_watch::wait_for_commit(self, instance, seen, timeout).await)
+    }
+
+    fn store_time_ms(&self) -> Option<u64> {
+        Some(self.clock.now_ms())
+    }
+}
+
+impl MemoryProvider {
+    async fn poll_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        with_history: bool,
+    ) -> Option<FetchedTurn> {
+        // R8.90: the first range counts; a filter without one lets nothing through.
+        let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
+            Some(None) => {
+                tokio::time::sleep(poll_timeout).await;
+                return None;
+            }
+            Some(Some(range)) => Some(range.clone()),
+            None => None,
+        };
+        let wants = TurnWants { lock_ms: millis(lock_timeout), pins, with_history };
+        poll::<Turns>(self, &wants, poll_timeout).await
+    }
+}

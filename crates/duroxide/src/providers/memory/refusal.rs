@@ -1,0 +1,64 @@
+//! Why the store says no. Every refusal here is final: trying the same again cannot help (R8.6).
+
+use crate::providers::{DeleteRefused, ProviderError};
+
+/// A refused operation, before it is known by which name it was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// No lock has this token (any more): R8.40, R8.56, R8.57.
+    UnknownToken,
+    /// The lock ran out: R8.41.
+    LockExpired,
+    /// An event without an id: R8.61.
+    UnassignedEvent,
+    /// An event id that is taken: R8.62.
+    DuplicateEvent { execution_id: u64, event_id: u64 },
+    /// Only activities go to the worker queue.
+    NotWork(&'static str),
+    /// Activities do not go to the orchestrator queue: R8.10.
+    NotAMessage(&'static str),
+    /// Only an activity's outcome answers an activity: R8.74.
+    NotAnOutcome(&'static str),
+    /// No such instance: R8.97.
+    UnknownInstance(String),
+    /// No such execution: R8.97.
+    UnknownExecution(String, u64),
+    /// The stored history makes no sense: R8.95.
+    UnreadableHistory(String),
+    /// Deleting is not allowed: R6.61.
+    Undeletable(DeleteRefused, String),
+    /// A child would lose its parent: R6.64.
+    ChildAppeared { child: String, parent: String },
+}
+
+impl Refusal {
+    /// The refusal as an error of the method that met it.
+    pub(super) fn during(self, operation: &str) -> ProviderError {
+        ProviderError::permanent(operation, self.message())
+    }
+
+    fn message(self) -> String {
+        match self {
+            Self::UnknownToken => "Invalid lock token".to_owned(),
+            Self::LockExpired => "Invalid lock token: the lock has expired".to_owned(),
+            Self::UnassignedEvent => {
+                "event id 0 means not assigned and cannot be stored".to_owned()
+            }
+            Self::DuplicateEvent { execution_id, event_id } => {
+                format!("duplicate event id {event_id} in execution {execution_id}")
+            }
+            Self::NotWork(kind) => format!("{kind} does not belong in the worker queue"),
+            Self::NotAMessage(kind) => format!("{kind} does not belong in the orchestrator queue"),
+            Self::NotAnOutcome(kind) => format!("{kind} does not complete an activity"),
+            Self::UnknownInstance(instance) => format!("Instance {instance} not found"),
+            Self::UnknownExecution(instance, execution_id) => {
+                format!("Execution {execution_id} of instance {instance} not found")
+            }
+            Self::UnreadableHistory(why) => format!("history cannot be read: {why}"),
+            Self::Undeletable(refused, instance) => refused.into_error(&instance).message,
+            Self::ChildAppeared { child, parent } => {
+                format!("instance {child}, a child of {parent}, was created after tree traversal")
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Turns: fetched, given back, held for longer. (How they are committed: `commit.rs`.)
+
+use semver::Version;
+
+use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, WorkItem};
+
+use super::instances::{Id, Instance};
+use super::refusal::Refusal;
+use super::state::State;
+use crate::providers::{FetchedTurn, OrchestrationItem, SemverRange};
+
+/// Handler version of an instance that never said (R8.24, R8.25).
+const UNKNOWN_VERSION: &str = "unknown";
+
+/// What a fetch asks for.
+#[derive(Debug, Clone)]
+pub(super) struct TurnWants {
+    pub(super) lock_ms: u64,
+    /// Pins it can replay; `None` is all (R8.90).
+    pub(super) pins: Option<SemverRange>,
+    pub(super) with_history: bool,
+}
+
+impl TurnWants {
+    /// Whether it can replay an execution with this pin. No pin suits everybody (R7.84).
+    pub(super) fn accepts(&self, pin: Option<&Version>) -> bool {
+        match (&self.pins, pin) {
+            (Some(range), Some(pin)) => range.contains(pin),
+            _ => true,
+        }
+    }
+}
+
+impl State {
+    /// Locks the next runnable instance and its visible messages (R8.20, R8.21).
+    pub(super) fn take_turn(
+        &mut self,
+        wants: &TurnWants,
+        new_token: impl FnOnce() -> String,
+        now: u64,
+    ) -> Option<(Id, FetchedTurn)> {
+        self.bury_undeliverable(now);
+        let id = self.messages.oldest_runnable(|pin| wants.accepts(pin))?;
+        let lock_token = new_token();
+        let until = now.saturating_add(wants.lock_ms);
+        let (messages, attempt_count) = self.messages.lock(&id, &lock_token, until);
+        self.settle(&id, now);
+
+        let instance = self.instances.get(&id);
+        let item = describe(&id, instance, messages, wants.with_history);
+        let last_event_id = instance
+            .and_then(|instance| instance.executions.get(&item.execution_id))
+            .map_or(0, |execution| execution.history.last_event_id());
+        let history_included = wants.with_history || last_event_id == 0;
+        let turn = FetchedTurn { item, lock_token, attempt_count, last_event_id, history_included };
+        Some((id, turn))
+    }
+
+    /// Gives a turn back (R8.65 – R8.67).
+    pub(super) fn abandon_turn(
+        &mut self,
+        token: &str,
+        delay_ms: Option<u64>,
+        uncount: bool,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let id = self.messages.owner(token)?;
+        let hide_until = delay_ms.map(|delay| now.saturating_add(delay));
+        self.messages.abandon(&id, hide_until, uncount, now);
+        self.settle(&id, now);
+        Ok(())
+    }
+
+    /// Holds a turn's lock for longer (R8.68).
+    pub(super) fn renew_turn(
+        &mut self,
+        token: &str,
+        extend_ms: u64,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let id = self.messages.holder(token)?;
+        self.messages.renew(&id, now.saturating_add(extend_ms));
+        self.settle(&id, now);
+        Ok(())
+    }
+}
+
+/// The item of a locked instance (R8.24 – R8.26, R8.31).
+fn describe(
+    id: &Id,
+    instance: Option<&Instance>,
+    messages: Vec<WorkItem>,
+    with_history: bool,
+) -> OrchestrationItem {
+    let identity = instance.and_then(Identity::of_instance);
+    let identity = identity.or_else(|| messages.iter().find_map(Identity::of_start));
+    let identity = identity.unwrap_or_else(Identity::unknown);
+    let execution = instance.and_then(|i| i.executions.get(&identity.execution_id));
+
+    let mut item = OrchestrationItem {
+        instance: id.to_string(),
+        orchestration_name: identity.name,
+        execution_id: identity.execution_id,
+        version: identity.version,
+        history: Vec::new(),
+        messages,
+        history_error: execution.and_then(|e| e.history.damage()).map(str::to_owned),
+        kv_snapshot: Default::default(),
+    };
+    if item.history_error.is_none() {
+        item.kv_snapshot = instance.map(|i| i.kv.snapshot()).unwrap_or_default();
+        if let Some(execution) = execution.filter(|_| with_history) {
+            item.history = execution.history.raw().to_vec();
+        }
+    }
+    item
+}
+
+/// Who an instance is.
+struct Identity {
+    name: String,
+    version: String,
+    execution_id: u64,
+}
+
+impl Identity {
+    /// By its row (R8.24), else by its start event (R8.25).
+    fn of_instance(instance: &Instance) -> Option<Self> {
+        if let Some(row) = &instance.row {
+            return Some(Self {
+                name: row.name.clone(),
+                version: row.version.clone(),
+                execution_id: row.current_execution,
+            });
+        }
+        let (execution_id, execution) = instance.newest()?;
+        match &execution.history.start()?.kind {
+            EventKind::OrchestrationStarted { name, version, .. } => {
+                Some(Self { name: name.clone(), version: version.clone(), execution_id })
+            }
+            _ => None,
+        }
+    }
+
+    /// By the message that starts it (R8.25).
+    fn of_start(item: &WorkItem) -> Option<Self> {
+        match item {
+            WorkItem::StartOrchestration { orchestration, version, .. }
+            | WorkItem::ContinueAsNew { orchestration, version, .. } => Some(Self {
+                name: orchestration.clone(),
+                version: version.clone().unwrap_or_else(|| UNKNOWN_VERSION.to_owned()),
+                execution_id: INITIAL_EXECUTION_ID,
+            }),
+            _ => None,
+        }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            name: UNKNOWN_VERSION.to_owned(),
+            version: UNKNOWN_VERSION.to_owned(),
+            execution_id: INITIAL_EXECUTION_ID,
+        }
+    }
+}
