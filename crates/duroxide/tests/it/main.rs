@@ -1,0 +1,5 @@
+//! Behaviour of the whole runtime, by topic, on the memory provider.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod support;
+mod smoke;

@@ -1,0 +1,318 @@
+//! A store that fails when told to: any call, any number of times, before or after the deed.
+//!
+//! It forwards the contract's methods only, as a wrapper written by somebody else would.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duroxide::providers::{
+    DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
+    ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
+};
+use duroxide::{Event, SystemStats};
+
+/// What to do to a call.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Fail without doing it.
+    Before(ProviderError),
+    /// Do it, then say that it failed.
+    After(ProviderError),
+    /// Never answer.
+    Hang,
+}
+
+pub fn busy() -> Fault {
+    Fault::Before(ProviderError::retryable("fault", "busy"))
+}
+
+pub fn broken() -> Fault {
+    Fault::Before(ProviderError::permanent("fault", "broken"))
+}
+
+#[derive(Default)]
+struct Plan {
+    queued: HashMap<&'static str, Vec<Fault>>,
+    standing: HashMap<&'static str, Fault>,
+    outage: bool,
+    calls: HashMap<&'static str, usize>,
+    fired: usize,
+}
+
+/// The remote control of a [`FaultyProvider`].
+#[derive(Clone, Default)]
+pub struct Faults(Arc<Mutex<Plan>>);
+
+impl Faults {
+    /// The next calls of a method meet these, in order.
+    pub fn next(&self, method: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        self.0.lock().unwrap().queued.entry(method).or_default().extend(faults);
+    }
+
+    /// Every call of a method meets this until [`clear`](Self::clear).
+    pub fn always(&self, method: &'static str, fault: Fault) {
+        self.0.lock().unwrap().standing.insert(method, fault);
+    }
+
+    /// Every call of every method fails for a passing reason.
+    pub fn outage(&self, on: bool) {
+        self.0.lock().unwrap().outage = on;
+    }
+
+    pub fn clear(&self) {
+        let mut plan = self.0.lock().unwrap();
+        plan.queued.clear();
+        plan.standing.clear();
+        plan.outage = false;
+    }
+
+    /// Calls of a method so far.
+    pub fn calls(&self, method: &'static str) -> usize {
+        self.0.lock().unwrap().calls.get(method).copied().unwrap_or(0)
+    }
+
+    /// Faults that were met.
+    pub fn fired(&self) -> usize {
+        self.0.lock().unwrap().fired
+    }
+
+    fn meet(&self, method: &'static str) -> Option<Fault> {
+        let mut plan = self.0.lock().unwrap();
+        *plan.calls.entry(method).or_default() += 1;
+        let queued = plan.queued.get_mut(method).filter(|faults| !faults.is_empty());
+        let queued = queued.map(|faults| faults.remove(0));
+        let outage = plan.outage.then(busy);
+        let fault = queued.or(outage).or_else(|| plan.standing.get(method).cloned());
+        plan.fired += usize::from(fault.is_some());
+        fault
+    }
+}
+
+/// The store.
+pub struct FaultyProvider {
+    inner: Arc<dyn Provider>,
+    faults: Faults,
+}
+
+impl FaultyProvider {
+    pub fn wrap(inner: Arc<dyn Provider>, faults: &Faults) -> Arc<dyn Provider> {
+        Arc::new(Self { inner, faults: faults.clone() })
+    }
+}
+
+macro_rules! met {
+    ($self:ident, $method:literal, $call:expr) => {
+        match $self.faults.meet($method) {
+            None => $call.await,
+            Some(Fault::Before(error)) => Err(error),
+            Some(Fault::After(error)) => $call.await.and(Err(error)),
+            Some(Fault::Hang) => std::future::pending().await,
+        }
+    };
+}
+
+#[async_trait]
+impl Provider for FaultyProvider {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+
+    fn store_time_ms(&self) -> Option<u64> {
+        self.inner.store_time_ms()
+    }
+
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
+        met!(
+            self,
+            "fetch_orchestration_item",
+            self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter)
+        )
+    }
+
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError> {
+        met!(
+            self,
+            "ack_orchestration_item",
+            self.inner.ack_orchestration_item(
+                lock_token,
+                execution_id,
+                history_delta,
+                worker_items,
+                orchestrator_items,
+                metadata,
+                cancelled_activities,
+            )
+        )
+    }
+
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        met!(
+            self,
+            "abandon_orchestration_item",
+            self.inner.abandon_orchestration_item(lock_token, delay, ignore_attempt)
+        )
+    }
+
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        met!(self, "read", self.inner.read(instance))
+    }
+
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        met!(self, "read_with_execution", self.inner.read_with_execution(instance, execution_id))
+    }
+
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        met!(
+            self,
+            "append_with_execution",
+            self.inner.append_with_execution(instance, execution_id, new_events)
+        )
+    }
+
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
+        met!(self, "enqueue_for_worker", self.inner.enqueue_for_worker(item))
+    }
+
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        met!(
+            self,
+            "fetch_work_item",
+            self.inner.fetch_work_item(lock_timeout, poll_timeout, session, tag_filter)
+        )
+    }
+
+    async fn ack_work_item(
+        &self,
+        token: &str,
+        completion: Option<WorkItem>,
+    ) -> Result<(), ProviderError> {
+        met!(self, "ack_work_item", self.inner.ack_work_item(token, completion))
+    }
+
+    async fn renew_work_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        met!(self, "renew_work_item_lock", self.inner.renew_work_item_lock(token, extend_for))
+    }
+
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        met!(
+            self,
+            "renew_session_lock",
+            self.inner.renew_session_lock(owner_ids, extend_for, idle_timeout)
+        )
+    }
+
+    async fn cleanup_orphaned_sessions(
+        &self,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError> {
+        met!(self, "cleanup_orphaned_sessions", self.inner.cleanup_orphaned_sessions(idle_timeout))
+    }
+
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        met!(self, "abandon_work_item", self.inner.abandon_work_item(token, delay, ignore_attempt))
+    }
+
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        met!(
+            self,
+            "renew_orchestration_item_lock",
+            self.inner.renew_orchestration_item_lock(token, extend_for)
+        )
+    }
+
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError> {
+        met!(self, "enqueue_for_orchestrator", self.inner.enqueue_for_orchestrator(item, delay))
+    }
+
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        self.inner.as_management_capability()
+    }
+
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
+        met!(self, "get_custom_status", self.inner.get_custom_status(instance, last_seen_version))
+    }
+
+    async fn get_kv_value(
+        &self,
+        instance: &str,
+        key: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        met!(self, "get_kv_value", self.inner.get_kv_value(instance, key))
+    }
+
+    async fn get_kv_all_values(
+        &self,
+        instance: &str,
+    ) -> Result<HashMap<String, String>, ProviderError> {
+        met!(self, "get_kv_all_values", self.inner.get_kv_all_values(instance))
+    }
+
+    async fn get_instance_stats(
+        &self,
+        instance: &str,
+    ) -> Result<Option<SystemStats>, ProviderError> {
+        met!(self, "get_instance_stats", self.inner.get_instance_stats(instance))
+    }
+}
