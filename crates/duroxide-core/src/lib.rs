@@ -5,6 +5,7 @@
 
 pub mod model;
 pub mod clock;
+mod id_map;
 pub mod context;
 pub mod replay;
 pub mod provider;

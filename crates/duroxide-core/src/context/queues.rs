@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::id_map::IdMap;
+
 pub(crate) struct Queues {
     mailboxes: HashMap<String, Mailbox>,
     /// Dequeue event id -> (queue, raw index).
-    readers: HashMap<u64, (String, usize)>,
+    readers: IdMap<(String, usize)>,
     arrivals: u64,
     /// Which of the two rules of [`Mailbox::entitled`] applies.
     exact: bool,
@@ -33,7 +35,7 @@ struct Message {
 
 impl Queues {
     pub(crate) fn new(exact: bool) -> Self {
-        Self { mailboxes: HashMap::new(), readers: HashMap::new(), arrivals: 0, exact }
+        Self { mailboxes: HashMap::new(), readers: IdMap::default(), arrivals: 0, exact }
     }
 
     pub(crate) fn subscribe(&mut self, event_id: u64, name: &str) {
@@ -96,7 +98,7 @@ impl Queues {
     }
 
     fn mailbox_of(&mut self, event_id: u64) -> Option<(&mut Mailbox, usize)> {
-        let (name, raw) = self.readers.get(&event_id)?;
+        let (name, raw) = self.readers.get(event_id)?;
         Some((self.mailboxes.get_mut(name)?, *raw))
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use crate::id_map::IdMap;
+
 #[derive(Default)]
 pub(crate) struct Signals {
     channels: HashMap<String, Channel>,
     /// Wait event id -> (name, raw index).
-    waits: HashMap<u64, (String, usize)>,
+    waits: IdMap<(String, usize)>,
     #[cfg(feature = "replay-version-test")]
     topics: topics::Topics,
 }
@@ -41,7 +43,7 @@ impl Signals {
 
     /// The signal in a wait's slot (R3.82).
     pub(crate) fn take(&self, event_id: u64) -> Option<String> {
-        let (name, raw) = self.waits.get(&event_id)?;
+        let (name, raw) = self.waits.get(event_id)?;
         let channel = self.channels.get(name)?;
         channel.delivered.get(channel.slot_of(*raw)?).cloned()
     }
@@ -66,7 +68,7 @@ impl Signals {
     }
 
     fn channel_of(&mut self, event_id: u64) -> Option<(&mut Channel, usize)> {
-        let (name, raw) = self.waits.get(&event_id)?;
+        let (name, raw) = self.waits.get(event_id)?;
         Some((self.channels.get_mut(name)?, *raw))
     }
 }

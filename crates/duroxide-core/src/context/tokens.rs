@@ -1,7 +1,7 @@
 //! Tokens: each scheduling call gets the next number, which links its future to its action before
 //! the action has an event id (R1.9, R3.12).
 
-use std::collections::HashMap;
+use crate::id_map::IdMap;
 
 /// What a token stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum CompletionResult {
 pub(crate) struct Tokens {
     /// Token n is at n - 1.
     slots: Vec<Slot>,
-    by_event: HashMap<u64, u64>,
+    by_event: IdMap<u64>,
     dropped: Vec<u64>,
 }
 
@@ -84,13 +84,13 @@ impl Tokens {
     }
 
     pub(crate) fn fate_of(&self, event_id: u64) -> Option<Fate> {
-        let token = self.by_event.get(&event_id)?;
+        let token = self.by_event.get(event_id)?;
         self.slot(*token).map(|slot| slot.fate)
     }
 
     /// Stores a result for the future of a schedule event. Nobody may be left to read it.
     pub(crate) fn deliver(&mut self, event_id: u64, result: CompletionResult) {
-        let token = self.by_event.get(&event_id).copied();
+        let token = self.by_event.get(event_id).copied();
         let Some(slot) = token.and_then(|token| self.slot_mut(token)) else { return };
         // A result nobody can read any more would only take up memory.
         if slot.fate == Fate::Open && suits(slot.operation, &result) {

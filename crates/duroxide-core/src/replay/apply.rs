@@ -41,14 +41,14 @@ impl Execution {
     /// A result for an open schedule (R3.53 – R3.56).
     fn complete(&mut self, event: &Event, result: CompletionResult) -> Result<(), Box<Divergence>> {
         let Some(source) = event.source_event_id else { return Ok(()) };
-        let Some(class) = self.open.get(&source) else {
+        let Some(class) = self.open.get(source) else {
             return Err(Divergence::new("completion without open schedule").at(event));
         };
         let is_activity = matches!(event.kind, EventKind::ActivityCompleted { .. });
         if is_activity && *class != Class::Activity {
             return Err(Divergence::new("completion kind mismatch: expected activity").at(event));
         }
-        self.open.remove(&source);
+        self.open.remove(source);
         self.ctx.state().tokens.deliver(source, result);
         self.must_poll = true;
         Ok(())

@@ -1,7 +1,7 @@
 //! The running orchestration function: polling it, and what it has asked for so far.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::index::Class;
 use crate::context::{Emitted, OrchestrationContext, OrchestrationHandler};
+use crate::id_map::IdMap;
 use crate::model::version::ReplayRules;
 use crate::model::{Action, AppErrorKind, ErrorDetails};
 
@@ -22,7 +23,7 @@ pub(super) struct Execution {
     /// Actions not yet matched to history or recorded, oldest first.
     pub(super) emitted: VecDeque<Emitted>,
     /// Schedule events without a completion.
-    pub(super) open: HashMap<u64, Class>,
+    pub(super) open: IdMap<Class>,
     /// Which line of code made which schedule event, for reports.
     pub(super) matched: Vec<(u64, &'static Location<'static>)>,
     pub(super) must_poll: bool,
@@ -48,7 +49,7 @@ impl Execution {
             rules,
             output: None,
             emitted: VecDeque::new(),
-            open: HashMap::new(),
+            open: IdMap::default(),
             matched: Vec::new(),
             must_poll: true,
             waits_for_foreign: false,

@@ -1,7 +1,6 @@
 //! What a history says about its schedules, found in one pass, so that no lookup is ever linear.
 
-use std::collections::HashMap;
-
+use crate::id_map::IdMap;
 use crate::model::{Event, EventKind};
 
 /// What was scheduled.
@@ -49,7 +48,7 @@ pub(super) struct Schedule {
 
 #[derive(Debug, Default)]
 pub(super) struct HistoryIndex {
-    schedules: HashMap<u64, Schedule>,
+    schedules: IdMap<Schedule>,
     noted: usize,
     pub(super) cancel_reason: Option<String>,
     pub(super) is_terminal: bool,
@@ -101,7 +100,7 @@ impl HistoryIndex {
     }
 
     pub(super) fn get(&self, event_id: u64) -> Option<&Schedule> {
-        self.schedules.get(&event_id)
+        self.schedules.get(event_id)
     }
 
     /// Activities or children that are neither completed nor cancel-requested, ascending.
@@ -110,14 +109,14 @@ impl HistoryIndex {
             .schedules
             .iter()
             .filter(|(_, s)| s.class == class && !s.completed && !s.cancel_requested)
-            .map(|(id, schedule)| (*id, *schedule))
+            .map(|(id, schedule)| (id, *schedule))
             .collect();
         found.sort_unstable_by_key(|(id, _)| *id);
         found
     }
 
     fn change(&mut self, event: &Event, change: impl FnOnce(&mut Schedule)) {
-        if let Some(schedule) = event.source_event_id.and_then(|id| self.schedules.get_mut(&id)) {
+        if let Some(schedule) = event.source_event_id.and_then(|id| self.schedules.get_mut(id)) {
             change(schedule);
         }
     }
