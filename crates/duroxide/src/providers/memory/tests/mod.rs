@@ -23,6 +23,7 @@ mod prune;
 mod damage;
 mod additive;
 mod long_poll;
+mod liveness;
 mod hammer;
 mod model_turns;
 mod model_work;
