@@ -8,7 +8,8 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Everything a runtime has spawned.
+/// Everything a runtime has spawned. It goes on when the handle is dropped: people start a runtime
+/// and let go of it, as one does with a server.
 ///
 /// Slots end first, each with what it has in hand; the tasks that serve them, such as the renewal of
 /// their locks, end when no slot is left.
@@ -74,12 +75,5 @@ impl Tasks {
     fn abort_all(&self) {
         let aborts = self.aborts.lock().unwrap_or_else(PoisonError::into_inner);
         aborts.iter().for_each(AbortHandle::abort);
-    }
-}
-
-impl Drop for Tasks {
-    /// A runtime nobody holds any more does not go on working in secret.
-    fn drop(&mut self) {
-        self.abort_all();
     }
 }

@@ -123,6 +123,18 @@ impl<L: Line> Waiters<L> {
         }
     }
 
+    /// Whether everybody who was called has come.
+    #[cfg(test)]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.called.is_empty()
+    }
+
+    /// What those who wait uncalled want.
+    #[cfg(test)]
+    pub(super) fn idle_wants(&self) -> impl Iterator<Item = &L::Wants> {
+        self.idle.values().map(|waiter| &waiter.wants)
+    }
+
     /// Calls the first idle poll that can take this. The timekeeper comes last: if it went, another
     /// would have to be woken for its office.
     fn call(&mut self, state: &State, key: L::Key) {

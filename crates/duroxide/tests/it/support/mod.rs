@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::Provider;
+use duroxide::providers::invariants::check_invariants;
 use duroxide::providers::memory::MemoryProvider;
 use duroxide::runtime::registry::{
     ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistryBuilder,
@@ -193,7 +194,9 @@ impl World {
 
 /// The invariants of stored state, after whatever happened.
 pub async fn check(memory: &MemoryProvider) {
-    let _ = memory;
+    if let Err(violations) = check_invariants(memory).await {
+        panic!("stored state makes no sense:\n  {}", violations.join("\n  "));
+    }
 }
 
 /// The kinds of a history, one word each.

@@ -19,7 +19,7 @@ impl Dispatcher {
         messages: &[WorkItem],
         history: &HistoryManager,
     ) -> Vec<WorkItem> {
-        if history.is_empty() {
+        if history.is_empty() || !messages.iter().any(|message| collision_of(message).is_some()) {
             return Vec::new();
         }
         let has_ended = has_ended(history);
