@@ -93,6 +93,9 @@ impl ExecutionFacts {
         }
         let first = store.read_history_from(instance, execution_id, 1, Some(1)).await?;
         let fact = first.first().and_then(ExecutionFact::from_start);
+        if let Some(fact) = &fact {
+            self.put(instance, execution_id, fact.clone());
+        }
         Ok(fact)
     }
 

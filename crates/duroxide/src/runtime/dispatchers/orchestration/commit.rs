@@ -61,9 +61,11 @@ impl Aside {
         Self { notices, ..self }
     }
 
-    /// What this process remembers is better than what history tells.
-    pub(super) fn with_remembered(self, fact: Option<ExecutionFact>) -> Self {
-        Self { fact: fact.or(self.fact), ..self }
+    /// What this process remembers is better than what history tells, if it saw as many turns.
+    pub(super) fn with_remembered(self, remembered: Option<ExecutionFact>) -> Self {
+        let told = self.fact.as_ref().map_or(0, |fact| fact.turns);
+        let fact = remembered.filter(|fact| fact.turns >= told).or(self.fact);
+        Self { fact, ..self }
     }
 }
 
