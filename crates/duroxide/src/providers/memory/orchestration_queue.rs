@@ -229,7 +229,8 @@ impl OrchestrationQueue {
         }
         match now {
             Readiness::Runnable { pin, oldest } => {
-                if !matches!(before, Readiness::Runnable { pin: same, .. } if *same == pin) {
+                // A pin changes in a commit only, so never while the instance can be fetched.
+                if !matches!(before, Readiness::Runnable { .. }) {
                     self.awakened.push(Id::clone(id));
                 }
                 self.runnable.entry(pin).or_default().insert(oldest, Id::clone(id));

@@ -185,7 +185,7 @@ fn of_mailbox<'a>(id: &'a str, mailbox: &'a Mailbox) -> impl Iterator<Item = Mes
         item: message.item.clone(),
         visible_at: message.visible_at,
         attempts: message.attempts,
-        tagged: batch.contains(&sequence),
+        tagged: batch.binary_search(&sequence).is_ok(),
     })
 }
 

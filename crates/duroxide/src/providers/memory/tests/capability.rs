@@ -138,6 +138,7 @@ async fn r8_46_r7_81_a_pin_stays_until_told_otherwise() {
     let turn = lab.try_turn(Some(&only_1)).await.unwrap();
     lab.commit(&turn, commit().event(note(2))).await.unwrap(); // Says nothing of pins.
     lab.send(raise("a", "x")).await;
+    assert_eq!(fetched(&lab, &versions("2.0.0", "2.0.0")).await, None);
     let turn = lab.try_turn(Some(&only_1)).await.unwrap();
     lab.commit(&turn, commit().pinned("2.0.0")).await.unwrap(); // Overwrites.
     lab.send(raise("a", "x")).await;
