@@ -9,6 +9,7 @@ mod messages;
 mod beginning;
 mod matching;
 mod applying;
+mod quiescence;
 mod waits;
 mod queues;
 
