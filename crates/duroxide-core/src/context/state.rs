@@ -41,8 +41,8 @@ pub(crate) struct PollCount {
     pub(crate) pending: usize,
     /// Dequeues that took a message.
     pub(crate) dequeued: usize,
-    /// Dequeues that were given up.
-    pub(crate) dequeues_dropped: usize,
+    /// Dequeues with a place in a mailbox that were given up.
+    pub(crate) places_freed: usize,
 }
 
 impl ContextState {
@@ -145,11 +145,9 @@ impl ContextState {
         }
         match self.tokens.lookup(token) {
             Some((Operation::Wait, Some(event_id))) => self.signals.give_up(event_id),
-            Some((Operation::Dequeue, event_id)) => {
-                self.polls.dequeues_dropped += 1;
-                if let Some(event_id) = event_id {
-                    self.queues.cancel(event_id);
-                }
+            Some((Operation::Dequeue, Some(event_id))) => {
+                self.queues.cancel(event_id);
+                self.polls.places_freed += 1;
             }
             _ => {}
         }

@@ -9,10 +9,7 @@ use crate::model::{Event, EventKind};
 impl Execution {
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Box<Divergence>> {
         if let Some(class) = Class::of(&event.kind) {
-            self.bind_schedule(event, class)?;
-            // The message a dequeue asks for may be there already (R3.49).
-            self.must_poll |= class == Class::Dequeue;
-            return Ok(());
+            return self.bind_schedule(event, class);
         }
         match &event.kind {
             EventKind::OrchestrationChained { .. } => self.bind_chained(event),

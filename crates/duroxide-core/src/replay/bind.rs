@@ -64,6 +64,8 @@ impl Execution {
         }
         drop(state);
         self.open.insert(event.event_id, class);
+        // The message a dequeue asks for may be there already (R3.49).
+        self.must_poll |= class == Class::Dequeue;
     }
 
     fn expect_action(&mut self, event: &Event, missing: &str) -> Result<Emitted, Box<Divergence>> {

@@ -29,9 +29,9 @@ impl ReplayEngine {
         let mut idle_rounds = 0;
         let mut emitted_any = self.record_emitted(execution, &mut answers);
         while execution.output.is_none() && (emitted_any || !answers.is_empty()) {
-            let answered = self.deliver_answer(execution, &mut answers);
-            execution.poll()?;
-            let dequeued = execution.ctx.state().polls.dequeued > 0;
+            // As in replay: a dequeue just recorded reads before the next completion is known.
+            let answered = !execution.must_poll && self.deliver_answer(execution, &mut answers);
+            let dequeued = execution.poll()?;
             emitted_any = self.record_emitted(execution, &mut answers);
             idle_rounds = if answered || dequeued { 0 } else { idle_rounds + 1 };
             if emitted_any && idle_rounds >= MAX_IDLE_ROUNDS {

@@ -60,19 +60,22 @@ impl Execution {
 
     /// Polls if something it may wait for has changed.
     pub(super) fn poll_if_due(&mut self) -> Result<(), ErrorDetails> {
-        if self.must_poll { self.poll() } else { Ok(()) }
+        if self.must_poll { self.poll().map(|_| ()) } else { Ok(()) }
     }
 
-    /// Polls until nothing more can be read, and takes what the code asked for.
-    pub(super) fn poll(&mut self) -> Result<(), ErrorDetails> {
+    /// Polls until nothing more can be read, and takes what the code asked for. Whether a message
+    /// was read.
+    pub(super) fn poll(&mut self) -> Result<bool, ErrorDetails> {
         self.must_poll = false;
+        let mut dequeued = false;
         while self.output.is_none() {
             self.poll_once()?;
+            dequeued |= self.ctx.state().polls.dequeued > 0;
             if !self.was_mailbox_freed() {
                 break;
             }
         }
-        Ok(())
+        Ok(dequeued)
     }
 
     /// Drops the future. Its destructors are user code.
@@ -115,11 +118,11 @@ impl Execution {
         }
     }
 
-    /// Whether the code gave up a dequeue in this poll and another one can read in its place. Each
-    /// further poll needs another dequeue given up, so this ends (L15).
+    /// Whether the code gave up a place in a mailbox in this poll and somebody can read in its stead
+    /// (L15). Places are given between polls, so this ends.
     fn was_mailbox_freed(&self) -> bool {
         let state = self.ctx.state();
-        self.rules.strict && state.polls.dequeues_dropped > 0 && state.queues.any_readable()
+        self.rules.strict && state.polls.places_freed > 0 && state.queues.any_readable()
     }
 }
 
