@@ -3,4 +3,5 @@
 
 mod support;
 mod turn;
+mod collisions;
 mod smoke;
