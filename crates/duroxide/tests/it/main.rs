@@ -1,5 +1,7 @@
 //! Behaviour of the whole runtime, by topic, on the memory provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
 mod support;
+mod turn;
+mod collisions;
 mod smoke;

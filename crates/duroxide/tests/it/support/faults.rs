@@ -12,6 +12,7 @@ use duroxide::providers::{
     ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
 };
 use duroxide::{Event, SystemStats};
+use tokio::sync::Semaphore;
 
 /// What to do to a call.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub enum Fault {
     After(ProviderError),
     /// Never answer.
     Hang,
+    /// Do it once the gate has a permit; the permit is used up.
+    Gate(Arc<Semaphore>),
 }
 
 pub fn busy() -> Fault {
@@ -109,6 +112,10 @@ macro_rules! met {
             Some(Fault::Before(error)) => Err(error),
             Some(Fault::After(error)) => $call.await.and(Err(error)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Gate(gate)) => {
+                gate.acquire().await.unwrap().forget();
+                $call.await
+            }
         }
     };
 }

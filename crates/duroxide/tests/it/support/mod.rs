@@ -1,6 +1,7 @@
 //! A small vocabulary for runtime tests: a world with a store, handlers and a runtime.
 
 pub mod faults;
+pub mod look;
 
 use std::future::Future;
 use std::sync::Arc;

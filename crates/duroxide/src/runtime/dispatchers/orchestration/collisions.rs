@@ -3,76 +3,105 @@
 use duroxide_core::model::{AppErrorKind, ErrorDetails, EventKind, WorkItem};
 use duroxide_core::replay::HistoryManager;
 
-use super::Dispatcher;
+use super::{Batch, Dispatcher};
 
-/// A child start that came to an id in use.
-struct Collision<'a> {
+/// The call that started, or wants to start, a child.
+#[derive(PartialEq)]
+struct Call<'a> {
     parent_instance: &'a str,
     parent_id: u64,
     parent_execution_id: Option<u64>,
+}
+
+/// Whom a start finds under its id.
+struct Occupant<'a> {
+    /// The call that started it, if it is known to be a child.
+    call: Option<Call<'a>>,
+    has_ended: bool,
 }
 
 impl Dispatcher {
     /// Notices for the parents of all starts in the batch that collide (R1.40 – R1.43).
     pub(super) async fn collision_notices(
         &self,
-        messages: &[WorkItem],
+        batch: &Batch,
         history: &HistoryManager,
     ) -> Vec<WorkItem> {
-        if history.is_empty() || !messages.iter().any(|message| collision_of(message).is_some()) {
-            return Vec::new();
+        let messages = &batch.item.messages;
+        if !messages.iter().any(|message| Call::of(message).is_some()) {
+            return Vec::new(); // As nearly always: no look at the history.
         }
-        let has_ended = has_ended(history);
+        let (occupant, messages) = if batch.item.history_error.is_some() {
+            // Whoever it was ends with this batch.
+            (Occupant { call: None, has_ended: true }, &messages[..])
+        } else if !history.is_empty() {
+            (Occupant::recorded(history), &messages[..])
+        } else if let Some(first) = messages.iter().position(WorkItem::is_start) {
+            // The first start of the batch takes the id; the others come too late.
+            let call = Call::of(&messages[first]);
+            (Occupant { call, has_ended: false }, &messages[first + 1..])
+        } else {
+            return Vec::new();
+        };
         let mut notices = Vec::new();
         for message in messages {
-            let Some(collision) = collision_of(message) else { continue };
-            if !has_ended && is_own_start(&collision, history) {
+            let Some(call) = Call::of(message) else { continue };
+            if occupant.was_started_by(&call) {
                 continue;
             }
-            let parent_execution_id = match collision.parent_execution_id {
+            let parent_execution_id = match call.parent_execution_id {
                 Some(known) => known,
-                None => self.current_execution_of(collision.parent_instance).await,
+                None => self.current_execution_of(call.parent_instance).await,
             };
             notices.push(WorkItem::SubOrchFailed {
-                parent_instance: collision.parent_instance.to_owned(),
+                parent_instance: call.parent_instance.to_owned(),
                 parent_execution_id,
-                parent_id: collision.parent_id,
-                details: already_exists(message.orchestration_key().unwrap_or_default(), has_ended),
+                parent_id: call.parent_id,
+                details: already_exists(batch.instance(), occupant.has_ended),
             });
         }
         notices
     }
 }
 
-fn collision_of(message: &WorkItem) -> Option<Collision<'_>> {
-    match message {
-        WorkItem::StartOrchestration {
-            parent_instance: Some(parent_instance),
-            parent_id: Some(parent_id),
-            parent_execution_id,
-            ..
-        } => Some(Collision {
-            parent_instance,
-            parent_id: *parent_id,
-            parent_execution_id: *parent_execution_id,
-        }),
-        _ => None,
+impl<'a> Call<'a> {
+    fn of(message: &'a WorkItem) -> Option<Self> {
+        match message {
+            WorkItem::StartOrchestration {
+                parent_instance: Some(parent_instance),
+                parent_id: Some(parent_id),
+                parent_execution_id,
+                ..
+            } => Some(Self {
+                parent_instance,
+                parent_id: *parent_id,
+                parent_execution_id: *parent_execution_id,
+            }),
+            _ => None,
+        }
     }
 }
 
-/// The redelivered start of this very child: same parent, same call (R1.41).
-fn is_own_start(collision: &Collision<'_>, history: &HistoryManager) -> bool {
-    history.parent_instance.as_deref() == Some(collision.parent_instance)
-        && history.parent_id == Some(collision.parent_id)
-        && collision.parent_execution_id.is_some()
-        && history.parent_execution_id == collision.parent_execution_id
-}
+impl<'a> Occupant<'a> {
+    fn recorded(history: &'a HistoryManager) -> Self {
+        let failed = |kind: &EventKind| matches!(kind, EventKind::OrchestrationFailed { .. });
+        let call = history.parent_instance.as_deref().zip(history.parent_id).map(
+            |(parent_instance, parent_id)| Call {
+                parent_instance,
+                parent_id,
+                parent_execution_id: history.parent_execution_id,
+            },
+        );
+        let has_ended = history.is_completed
+            || history.is_failed
+            || history.history().iter().any(|event| failed(&event.kind));
+        Self { call, has_ended }
+    }
 
-fn has_ended(history: &HistoryManager) -> bool {
-    let failed = |kind: &EventKind| matches!(kind, EventKind::OrchestrationFailed { .. });
-    history.is_completed
-        || history.is_failed
-        || history.history().iter().any(|event| failed(&event.kind))
+    /// Whether this is the redelivered start of this very child, which lives (R1.41).
+    fn was_started_by(&self, call: &Call<'_>) -> bool {
+        !self.has_ended && call.parent_execution_id.is_some() && self.call.as_ref() == Some(call)
+    }
 }
 
 fn already_exists(instance: &str, has_ended: bool) -> ErrorDetails {

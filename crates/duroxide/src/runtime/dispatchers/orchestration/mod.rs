@@ -110,7 +110,7 @@ impl Dispatcher {
     }
 
     async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager, worker_id: &str) {
-        let notices = self.collision_notices(&batch.item.messages, &history).await;
+        let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
         let Some((version, handler)) = self.resolve(&batch.item, &reader) else {
@@ -143,7 +143,7 @@ impl Dispatcher {
 
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).
     async fn discard(&self, batch: Batch, history: &HistoryManager) {
-        let notices = self.collision_notices(&batch.item.messages, history).await;
+        let notices = self.collision_notices(&batch, history).await;
         let execution_id = batch.item.execution_id;
         let commit = TurnCommit { execution_id, orchestrator_items: notices, ..Default::default() };
         if let Err(rejected) = self.commit_while_leased(&batch, commit).await {

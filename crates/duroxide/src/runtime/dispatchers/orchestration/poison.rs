@@ -15,7 +15,7 @@ use crate::runtime::observability::targets;
 
 impl Dispatcher {
     pub(super) async fn poison(&self, mut batch: Batch, history: HistoryManager) {
-        let notices = self.collision_notices(&batch.item.messages, &history).await;
+        let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         // A history that ends in continue-as-new stays as it is: the successor is what failed.
         let is_successor = history.is_continued_as_new;
