@@ -1,5 +1,8 @@
 //! Behaviour of the whole runtime, by topic, on the memory provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(missing_docs, unreachable_pub, dead_code)]
 
 mod support;
 mod smoke;
+
+mod activities;
