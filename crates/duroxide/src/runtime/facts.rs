@@ -1,7 +1,10 @@
 //! What this process remembers about running executions, so that activities and metrics need not
-//! read it again. A miss costs a read, never correctness.
+//! read it again. A miss costs a read.
+//!
+//! An execution is forgotten when this process sees it end: its instance may be deleted and its id
+//! be used again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use crate::providers::{Provider, ProviderError};
@@ -55,27 +58,30 @@ pub(crate) struct ExecutionFacts {
 
 #[derive(Default)]
 struct Remembered {
-    facts: HashMap<Key, ExecutionFact>,
-    by_age: VecDeque<Key>,
+    /// With the number under which each was first remembered.
+    facts: HashMap<Key, (u64, ExecutionFact)>,
+    by_age: BTreeMap<u64, Key>,
+    next_number: u64,
 }
 
 impl ExecutionFacts {
     pub(crate) fn get(&self, instance: &str, execution_id: u64) -> Option<ExecutionFact> {
         self.locked(|remembered| {
-            remembered.facts.get(&(instance.to_owned(), execution_id)).cloned()
+            let remembered = remembered.facts.get(&(instance.to_owned(), execution_id));
+            remembered.map(|(_, fact)| fact.clone())
         })
     }
 
     pub(crate) fn put(&self, instance: &str, execution_id: u64, fact: ExecutionFact) {
         let key = (instance.to_owned(), execution_id);
+        self.locked(|remembered| remembered.put(key, fact));
+    }
+
+    pub(crate) fn forget(&self, instance: &str, execution_id: u64) {
+        let key = (instance.to_owned(), execution_id);
         self.locked(|remembered| {
-            if remembered.facts.insert(key.clone(), fact).is_none() {
-                remembered.by_age.push_back(key);
-            }
-            while remembered.by_age.len() > REMEMBERED_MAX {
-                if let Some(oldest) = remembered.by_age.pop_front() {
-                    remembered.facts.remove(&oldest);
-                }
+            if let Some((number, _)) = remembered.facts.remove(&key) {
+                remembered.by_age.remove(&number);
             }
         });
     }
@@ -104,6 +110,23 @@ impl ExecutionFacts {
     }
 }
 
+impl Remembered {
+    fn put(&mut self, key: Key, fact: ExecutionFact) {
+        if let Some((_, known)) = self.facts.get_mut(&key) {
+            *known = fact;
+            return;
+        }
+        self.by_age.insert(self.next_number, key.clone());
+        self.facts.insert(key, (self.next_number, fact));
+        self.next_number += 1;
+        while self.by_age.len() > REMEMBERED_MAX
+            && let Some((_, oldest)) = self.by_age.pop_first()
+        {
+            self.facts.remove(&oldest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +145,10 @@ mod tests {
         }
         assert!(facts.get("0", 1).is_none());
         assert_eq!(facts.get("1", 1).map(|fact| fact.name).as_deref(), Some("b"));
+        facts.forget("1", 1);
+        assert!(facts.get("1", 1).is_none());
+        facts.put("1", 1, fact("c"));
+        assert_eq!(facts.get("1", 1).map(|fact| fact.name).as_deref(), Some("c"));
         facts.locked(|remembered| {
             assert_eq!(
                 (remembered.facts.len(), remembered.by_age.len()),

@@ -1,7 +1,10 @@
 //! Behaviour of the whole runtime, by topic, on the memory provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(missing_docs, unreachable_pub, dead_code)]
 
 mod support;
 mod turn;
 mod collisions;
 mod smoke;
+
+mod activities;

@@ -42,7 +42,20 @@ struct Plan {
     outage: bool,
     calls: HashMap<&'static str, usize>,
     fired: usize,
+    planted: Option<Planted>,
 }
+
+/// Something in the worker queue that no store of ours would put there.
+struct Planted {
+    item: WorkItem,
+    attempts: u32,
+    is_locked: bool,
+    /// What became of it: the delays it was given back with, `None` when it was removed.
+    fate: Vec<Option<Duration>>,
+}
+
+/// Lock token of what is planted.
+const PLANTED: &str = "planted";
 
 /// The remote control of a [`FaultyProvider`].
 #[derive(Clone, Default)]
@@ -79,6 +92,33 @@ impl Faults {
     /// Faults that were met.
     pub fn fired(&self) -> usize {
         self.0.lock().unwrap().fired
+    }
+
+    /// Puts something into the worker queue; there until it is removed.
+    pub fn plant(&self, item: WorkItem) {
+        let planted = Planted { item, attempts: 0, is_locked: false, fate: Vec::new() };
+        self.0.lock().unwrap().planted = Some(planted);
+    }
+
+    /// What became of what was planted: each delay it was given back with, `None` for its removal.
+    pub fn fate(&self) -> Vec<Option<Duration>> {
+        self.0.lock().unwrap().planted.as_ref().map(|p| p.fate.clone()).unwrap_or_default()
+    }
+
+    fn fetch_planted(&self) -> Option<(WorkItem, String, u32)> {
+        let mut plan = self.0.lock().unwrap();
+        let planted = plan.planted.as_mut().filter(|planted| !planted.is_locked)?;
+        planted.is_locked = true;
+        planted.attempts += 1;
+        Some((planted.item.clone(), PLANTED.to_owned(), planted.attempts))
+    }
+
+    fn end_planted(&self, token: &str, delay: Option<Duration>) -> Option<()> {
+        let mut plan = self.0.lock().unwrap();
+        let planted = plan.planted.as_mut().filter(|_| token == PLANTED)?;
+        planted.fate.push(delay);
+        planted.is_locked = delay.is_none();
+        Some(())
     }
 
     fn meet(&self, method: &'static str) -> Option<Fault> {
@@ -217,6 +257,9 @@ impl Provider for FaultyProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        if let Some(planted) = self.faults.fetch_planted() {
+            return Ok(Some(planted));
+        }
         met!(
             self,
             "fetch_work_item",
@@ -229,6 +272,9 @@ impl Provider for FaultyProvider {
         token: &str,
         completion: Option<WorkItem>,
     ) -> Result<(), ProviderError> {
+        if self.faults.end_planted(token, None).is_some() {
+            return Ok(());
+        }
         met!(self, "ack_work_item", self.inner.ack_work_item(token, completion))
     }
 
@@ -266,6 +312,9 @@ impl Provider for FaultyProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
+        if self.faults.end_planted(token, Some(delay.unwrap_or_default())).is_some() {
+            return Ok(());
+        }
         met!(self, "abandon_work_item", self.inner.abandon_work_item(token, delay, ignore_attempt))
     }
 

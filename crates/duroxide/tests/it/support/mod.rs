@@ -1,7 +1,10 @@
 //! A small vocabulary for runtime tests: a world with a store, handlers and a runtime.
 
+pub mod door;
 pub mod faults;
 pub mod look;
+pub mod logs;
+pub mod numbers;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,8 +22,12 @@ use duroxide::{
     OrchestrationStatus, RuntimeOptions,
 };
 
+pub use door::Door;
+
 /// Longest a test waits for something that should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Patience of tests on paused time, where a day costs nothing.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Handlers and options of a world that has not begun.
 pub struct WorldBuilder {
@@ -30,6 +37,7 @@ pub struct WorldBuilder {
     activities: ActivityRegistryBuilder,
     options: RuntimeOptions,
     tuning: RuntimeTuning,
+    patience: Duration,
 }
 
 /// A fresh world on a memory store.
@@ -46,6 +54,7 @@ pub fn world_on(memory: Arc<MemoryProvider>) -> WorldBuilder {
         activities: ActivityRegistry::builder(),
         options: RuntimeOptions::default(),
         tuning: RuntimeTuning::default(),
+        patience: PATIENCE,
     }
 }
 
@@ -77,9 +86,30 @@ impl WorldBuilder {
         self
     }
 
+    /// Registers activities in another way.
+    pub fn activities(
+        mut self,
+        register: impl FnOnce(ActivityRegistryBuilder) -> ActivityRegistryBuilder,
+    ) -> Self {
+        self.activities = register(self.activities);
+        self
+    }
+
     /// An activity that answers with its own name and input.
     pub fn echo(self, name: &'static str) -> Self {
         self.activity(name, move |_ctx, input| async move { Ok(format!("{name}:{input}")) })
+    }
+
+    /// An activity that answers likewise, once it has been let through a door.
+    pub fn behind(self, name: &'static str, door: &Door) -> Self {
+        let door = door.clone();
+        self.activity(name, move |_ctx, input| {
+            let door = door.clone();
+            async move {
+                door.pass().await;
+                Ok(format!("{name}:{input}"))
+            }
+        })
     }
 
     pub fn options(mut self, change: impl FnOnce(&mut RuntimeOptions)) -> Self {
@@ -89,6 +119,12 @@ impl WorldBuilder {
 
     pub fn tuning(mut self, change: impl FnOnce(&mut RuntimeTuning)) -> Self {
         change(&mut self.tuning);
+        self
+    }
+
+    /// Waits for as long as it takes, on paused time.
+    pub fn patient(mut self) -> Self {
+        self.patience = DAY;
         self
     }
 
@@ -104,7 +140,7 @@ impl WorldBuilder {
         let runtime =
             Runtime::start_with_tuning(self.store.clone(), registries, options, tuning).await;
         let client = Client::new(self.store);
-        World { memory: self.memory, client, runtime }
+        World { memory: self.memory, client, runtime, patience: self.patience }
     }
 }
 
@@ -113,6 +149,7 @@ pub struct World {
     pub memory: Arc<MemoryProvider>,
     pub client: Client,
     pub runtime: Arc<Runtime>,
+    pub patience: Duration,
 }
 
 impl World {
@@ -123,7 +160,7 @@ impl World {
 
     /// Waits until an instance ends.
     pub async fn ended(&self, instance: &str) -> OrchestrationStatus {
-        match self.client.wait_for_orchestration(instance, PATIENCE).await {
+        match self.client.wait_for_orchestration(instance, self.patience).await {
             Ok(status) => status,
             Err(error) => {
                 let history = self.history(instance).await;
@@ -167,7 +204,7 @@ impl World {
 
     /// Waits, woken by commits, until a condition on an instance's history holds.
     pub async fn until(&self, instance: &str, holds: impl Fn(&[Event]) -> bool) -> Vec<Event> {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(self.patience, async {
             let mut seen = 0;
             loop {
                 let wait = self.memory.wait_for_commit(instance, seen, Duration::ZERO).await;
@@ -176,7 +213,7 @@ impl World {
                 if holds(&history) {
                     return history;
                 }
-                let next = self.memory.wait_for_commit(instance, seen, PATIENCE).await;
+                let next = self.memory.wait_for_commit(instance, seen, self.patience).await;
                 seen = next.unwrap_or(seen);
             }
         })
@@ -186,7 +223,7 @@ impl World {
 
     /// Stops the runtime and checks that what is stored makes sense.
     pub async fn finish(self) {
-        let World { memory, client, runtime } = self;
+        let World { memory, client, runtime, .. } = self;
         drop(client);
         runtime.shutdown(None).await;
         check(&memory).await;

@@ -108,7 +108,10 @@ impl Dispatcher {
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
         self.report_ending(batch, &summary.status, &fact, aside.execution_id);
-        self.node.facts.put(batch.instance(), aside.execution_id, fact);
+        match summary.status {
+            TurnStatus::Running => self.node.facts.put(batch.instance(), aside.execution_id, fact),
+            _ => self.node.facts.forget(batch.instance(), aside.execution_id),
+        }
     }
 
     pub(super) fn report_poisoned(&self, batch: &Batch, summary: Summary) {
