@@ -33,8 +33,8 @@ impl OrchestrationContext {
     }
 
     /// Delivers an external event.
-    pub fn deliver_external_event(&self, name: impl Into<String>, data: impl Into<String>) {
-        self.state().signals.deliver(&name.into(), &data.into());
+    pub fn deliver_external_event(&self, name: String, data: String) {
+        self.state().signals.deliver(&name, &data);
     }
 
     /// Registers a dequeue.
@@ -43,7 +43,7 @@ impl OrchestrationContext {
     }
 
     /// Delivers a queue message.
-    pub fn deliver_queue_message(&self, name: impl Into<String>, data: impl Into<String>) {
-        self.state().queues.deliver(&name.into(), &data.into());
+    pub fn deliver_queue_message(&self, name: String, data: String) {
+        self.state().queues.deliver(&name, &data);
     }
 }

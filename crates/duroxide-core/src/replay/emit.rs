@@ -14,7 +14,7 @@ use crate::model::{
 
 /// Answers system calls within the turn that makes them. Recorded like any activity, so a turn that
 /// is repeated after a crash may draw again: nothing of the first try was committed.
-pub trait SystemCalls: Send {
+pub trait SystemCalls: Send + Sync {
     /// The answer to a built-in activity; `None` sends it to a worker.
     fn answer(&mut self, name: &str, input: &str) -> Option<Result<String, String>>;
 }

@@ -68,9 +68,9 @@ impl fmt::Display for ClientError {
         let refusal = |refusal: DeleteRefused, id: &str| refusal.into_error(id).message;
         match self {
             Self::Provider(error) => error.fmt(f),
-            Self::ManagementNotAvailable => {
-                f.write_str("Management features not available - this provider offers none")
-            }
+            Self::ManagementNotAvailable => f.write_str(
+                "Management features not available - provider doesn't implement ProviderAdmin",
+            ),
             Self::InvalidInput { message } => write!(f, "Invalid input: {message}"),
             Self::Timeout => f.write_str("Operation timed out"),
             Self::InstanceStillRunning { instance_id } => {

@@ -2,15 +2,48 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Declares the snapshot and its live counters with the same fields.
-macro_rules! counters {
-    ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// Counters of one runtime since its start (R9.11).
-        #[derive(Debug, Clone, Default, PartialEq, Eq)]
-        pub struct MetricsSnapshot {
-            $($(#[$doc])* pub $field: u64,)*
-        }
+/// Counters of one runtime since its start (R9.11).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetricsSnapshot {
+    /// Executions that started.
+    pub orch_starts: u64,
+    /// Executions that ended, in whatever way.
+    pub orch_completions: u64,
+    /// Executions that failed.
+    pub orch_failures: u64,
+    /// Executions that failed by user code.
+    pub orch_application_errors: u64,
+    /// Executions that failed because the machinery did.
+    pub orch_infrastructure_errors: u64,
+    /// Executions that failed because of their deployment.
+    pub orch_configuration_errors: u64,
+    /// Turns given up after too many attempts.
+    pub orch_poison: u64,
+    /// Activities that returned a result.
+    pub activity_success: u64,
+    /// Activities that returned an error.
+    pub activity_app_errors: u64,
+    /// Activities whose result could not be stored.
+    pub activity_infra_errors: u64,
+    /// Activities that could not be run here.
+    pub activity_config_errors: u64,
+    /// Activities given up after too many attempts.
+    pub activity_poison: u64,
+    /// Turns fetched.
+    pub orch_dispatcher_items_fetched: u64,
+    /// Activities fetched.
+    pub worker_dispatcher_items_fetched: u64,
+    /// Executions that were succeeded by another.
+    pub orch_continue_as_new: u64,
+    /// Children that ended.
+    pub suborchestration_calls: u64,
+    /// Store operations that failed.
+    pub provider_errors: u64,
+}
 
+/// Declares live counters for the fields of the snapshot; one left out does not compile.
+macro_rules! counters {
+    ($($field:ident,)*) => {
         /// Counters still counting.
         #[derive(Default)]
         pub(super) struct Counters {
@@ -26,38 +59,21 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Executions that started.
     orch_starts,
-    /// Executions that ended, in whatever way.
     orch_completions,
-    /// Executions that failed.
     orch_failures,
-    /// Executions that failed by user code.
     orch_application_errors,
-    /// Executions that failed because the machinery did.
     orch_infrastructure_errors,
-    /// Executions that failed because of their deployment.
     orch_configuration_errors,
-    /// Turns given up after too many attempts.
     orch_poison,
-    /// Activities that returned a result.
     activity_success,
-    /// Activities that returned an error.
     activity_app_errors,
-    /// Activities whose result could not be stored.
     activity_infra_errors,
-    /// Activities that could not be run here.
     activity_config_errors,
-    /// Activities given up after too many attempts.
     activity_poison,
-    /// Turns fetched.
     orch_dispatcher_items_fetched,
-    /// Activities fetched.
     worker_dispatcher_items_fetched,
-    /// Executions that were succeeded by another.
     orch_continue_as_new,
-    /// Children that ended.
     suborchestration_calls,
-    /// Store operations that failed.
     provider_errors,
 }
