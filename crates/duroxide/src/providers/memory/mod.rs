@@ -129,7 +129,6 @@ impl MemoryProvider {
             tracing::warn!(
                 target: "duroxide::providers",
                 instance = letter.instance,
-                payload = letter.payload,
                 "message became a dead letter: {}", letter.reason
             );
         }

@@ -41,7 +41,7 @@ async fn r6_60_a_tree_goes_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r6_61_l31_refusals_are_typed_and_worded() {
+async fn r6_61_r8_136_l31_refusals_are_typed_and_worded() {
     let lab = lab();
     lab.ended("not found", "Completed").await; // An id that looks like an error.
     lab.begin_child("child", "not found").await;

@@ -1,5 +1,6 @@
 //! Messages for instances that do not exist (R8.28, R8.29, R8.137, L1).
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::lab::*;
@@ -130,4 +131,32 @@ async fn r8_137_dead_letters_are_limited() {
     let letters = dead_payloads(&lab).await;
     assert_eq!(letters.len(), 10_000);
     assert_eq!(letters[0], json(&queue_message("ghost", "5")), "the oldest make room");
+}
+
+/// Where a test's log goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r8_28_dead_letters_are_logged_as_warnings() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let lab = lab();
+    lab.send(queue_message("ghost", "m")).await;
+    lab.no_turn().await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("WARN") && text.contains("instance=\"ghost\""), "{text}");
 }

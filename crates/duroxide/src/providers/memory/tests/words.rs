@@ -1,0 +1,221 @@
+//! Messages, activities, events and commits, each in one word.
+
+use duroxide_core::model::{Event, EventKind, WorkItem};
+use semver::Version;
+
+use super::lab::LOCK;
+use crate::providers::{
+    DispatcherCapabilityFilter, ExecutionMetadata, ProviderError, ScheduledActivityIdentifier,
+    SemverRange, SessionFetchConfig, TurnCommit,
+};
+
+// ---- Messages and activities --------------------------------------------------------------------
+
+pub(super) fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.into(),
+        orchestration: "Orch".into(),
+        input: "in".into(),
+        version: Some("1.0.0".into()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+pub(super) fn continue_as_new(instance: &str) -> WorkItem {
+    WorkItem::ContinueAsNew {
+        instance: instance.into(),
+        orchestration: "Orch".into(),
+        input: "next".into(),
+        version: None,
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: Vec::new(),
+        initial_custom_status: None,
+    }
+}
+
+pub(super) fn raise(instance: &str, name: &str) -> WorkItem {
+    WorkItem::ExternalRaised { instance: instance.into(), name: name.into(), data: "d".into() }
+}
+
+pub(super) fn queue_message(instance: &str, data: &str) -> WorkItem {
+    WorkItem::QueueMessage { instance: instance.into(), name: "q".into(), data: data.into() }
+}
+
+pub(super) fn cancel(instance: &str) -> WorkItem {
+    WorkItem::CancelInstance { instance: instance.into(), reason: "because".into() }
+}
+
+pub(super) fn timer_fired(instance: &str, fire_at_ms: u64) -> WorkItem {
+    WorkItem::TimerFired { instance: instance.into(), execution_id: 1, id: 2, fire_at_ms }
+}
+
+pub(super) fn activity(instance: &str, id: u64) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: instance.into(),
+        execution_id: 1,
+        id,
+        name: "Act".into(),
+        input: "in".into(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+pub(super) fn tagged(id: u64, with: &str) -> WorkItem {
+    let mut item = activity("a", id);
+    if let WorkItem::ActivityExecute { tag, .. } = &mut item {
+        *tag = Some(with.into());
+    }
+    item
+}
+
+pub(super) fn in_session(id: u64, session: &str) -> WorkItem {
+    let mut item = activity("a", id);
+    if let WorkItem::ActivityExecute { session_id, .. } = &mut item {
+        *session_id = Some(session.into());
+    }
+    item
+}
+
+pub(super) fn done(instance: &str, id: u64) -> WorkItem {
+    WorkItem::ActivityCompleted {
+        instance: instance.into(),
+        execution_id: 1,
+        id,
+        result: "ok".into(),
+    }
+}
+
+pub(super) fn identity(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
+    ScheduledActivityIdentifier { instance: instance.into(), execution_id: 1, activity_id }
+}
+
+pub(super) fn lease(owner: &str) -> SessionFetchConfig {
+    SessionFetchConfig { owner_id: owner.into(), lock_timeout: LOCK }
+}
+
+/// A filter with one inclusive range.
+pub(super) fn versions(min: &str, max: &str) -> DispatcherCapabilityFilter {
+    let range = SemverRange::new(Version::parse(min).unwrap(), Version::parse(max).unwrap());
+    DispatcherCapabilityFilter { supported_duroxide_versions: vec![range] }
+}
+
+// ---- Events and commits -------------------------------------------------------------------------
+
+pub(super) fn event(event_id: u64, kind: EventKind) -> Event {
+    Event::with_event_id(event_id, "a", 1, None, kind)
+}
+
+pub(super) fn started(instance: &str) -> Event {
+    let kind = EventKind::OrchestrationStarted {
+        name: "Orch".into(),
+        version: "1.0.0".into(),
+        input: "in".into(),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    };
+    Event::with_event_id(1, instance, 1, None, kind)
+}
+
+/// Some event, where only its id matters.
+pub(super) fn note(event_id: u64) -> Event {
+    event(event_id, EventKind::ExternalEvent { name: "n".into(), data: "d".into() })
+}
+
+pub(super) fn set(event_id: u64, key: &str, value: &str) -> Event {
+    let (key, value) = (key.into(), value.into());
+    event(event_id, EventKind::KeyValueSet { key, value, last_updated_at_ms: event_id * 10 })
+}
+
+pub(super) fn clear(event_id: u64, key: &str) -> Event {
+    event(event_id, EventKind::KeyValueCleared { key: key.into() })
+}
+
+pub(super) fn clear_all(event_id: u64) -> Event {
+    event(event_id, EventKind::KeyValuesCleared)
+}
+
+pub(super) fn show(event_id: u64, status: Option<&str>) -> Event {
+    event(event_id, EventKind::CustomStatusUpdated { status: status.map(Into::into) })
+}
+
+/// A commit that does nothing yet.
+pub(super) fn commit() -> TurnCommit {
+    TurnCommit { execution_id: 1, ..TurnCommit::default() }
+}
+
+/// The commit that brings an instance into being.
+pub(super) fn first_commit(instance: &str) -> TurnCommit {
+    commit().named("Orch", "1.0.0").event(started(instance))
+}
+
+/// What a commit is made of.
+pub(super) trait CommitWords: Sized {
+    fn change(self, change: impl FnOnce(&mut TurnCommit)) -> Self;
+
+    fn metadata(self, change: impl FnOnce(&mut ExecutionMetadata)) -> Self {
+        self.change(|commit| change(&mut commit.metadata))
+    }
+    fn in_execution(self, number: u64) -> Self {
+        self.change(|commit| commit.execution_id = number)
+    }
+    fn event(self, event: Event) -> Self {
+        self.change(|commit| commit.history_delta.push(event))
+    }
+    fn work(self, item: WorkItem) -> Self {
+        self.change(|commit| commit.worker_items.push(item))
+    }
+    fn message(self, item: WorkItem) -> Self {
+        self.change(|commit| commit.orchestrator_items.push(item))
+    }
+    fn cancelling(self, activity: ScheduledActivityIdentifier) -> Self {
+        self.change(|commit| commit.cancelled_activities.push(activity))
+    }
+    fn named(self, name: &str, version: &str) -> Self {
+        self.metadata(|metadata| {
+            metadata.orchestration_name = Some(name.into());
+            metadata.orchestration_version = Some(version.into());
+        })
+    }
+    fn child_of(self, parent: &str) -> Self {
+        self.metadata(|metadata| metadata.parent_instance_id = Some(parent.into()))
+    }
+    fn pinned(self, version: &str) -> Self {
+        let version = Version::parse(version).unwrap();
+        self.metadata(|metadata| metadata.pinned_duroxide_version = Some(version))
+    }
+    fn ends(self, status: &str, output: &str) -> Self {
+        self.metadata(|metadata| {
+            metadata.status = Some(status.into());
+            metadata.output = Some(output.into());
+        })
+    }
+}
+
+impl CommitWords for TurnCommit {
+    fn change(mut self, change: impl FnOnce(&mut TurnCommit)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+/// Asserts that an operation was refused for good, with these words.
+#[track_caller]
+pub(super) fn assert_refused<T: std::fmt::Debug>(
+    result: Result<T, ProviderError>,
+    operation: &str,
+    words: &str,
+) {
+    let error = result.expect_err("should have been refused");
+    assert!(!error.is_retryable(), "{error} should be permanent");
+    assert_eq!(error.operation, operation);
+    assert!(error.message.contains(words), "{error} should say {words:?}");
+}
