@@ -109,9 +109,9 @@ impl SemverRange {
         Self { min, max }
     }
 
-    /// Whether `version` lies in the range.
+    /// Whether `version` lies in the range. Build metadata plays no part, as semver has it.
     pub fn contains(&self, version: &Version) -> bool {
-        &self.min <= version && version <= &self.max
+        self.min.cmp_precedence(version).is_le() && version.cmp_precedence(&self.max).is_le()
     }
 
     /// Everything up to this build.
@@ -176,6 +176,8 @@ mod tests {
         let range = SemverRange::new(Version::new(0, 1, 0), Version::new(0, 2, 0));
         assert!(range.contains(&Version::new(0, 1, 0)) && range.contains(&Version::new(0, 2, 0)));
         assert!(!range.contains(&Version::new(0, 2, 1)));
+        assert!(range.contains(&Version::parse("0.2.0+build").unwrap()));
+        assert!(!range.contains(&Version::parse("0.1.0-rc.1").unwrap()));
         assert!(
             DispatcherCapabilityFilter::default_for_current_build()
                 .is_compatible(&current_build_version())
