@@ -5,6 +5,8 @@ pub mod random;
 pub mod client;
 pub mod runtime;
 pub mod providers;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_validation;
 
 use std::sync::Arc;
 

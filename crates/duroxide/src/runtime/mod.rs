@@ -4,7 +4,7 @@ mod options;
 mod node;
 mod facts;
 mod tasks;
-mod catch_panic;
+pub(crate) mod catch_panic;
 mod builtin;
 mod activity;
 mod handlers;

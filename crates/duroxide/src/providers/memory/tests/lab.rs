@@ -1,4 +1,5 @@
-//! A store to experiment on, and the verbs of the experiments. The nouns are in `words.rs`.
+//! A store to experiment on, and the verbs of the experiments. The nouns are those of the validation
+//! suite.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use duroxide_core::model::WorkItem;
 
 use super::super::{MemoryOptions, MemoryProvider};
-pub(super) use super::words::*;
+pub(super) use crate::provider_validation::words::*;
 use crate::providers::{
     DispatcherCapabilityFilter, FetchedTurn, Provider, ProviderError, SessionFetchConfig,
     TagFilter, TurnCommit,
@@ -203,4 +204,21 @@ impl Lab {
     pub(super) async fn kv(&self, instance: &str) -> HashMap<String, String> {
         self.get_kv_all_values(instance).await.unwrap()
     }
+}
+
+pub(super) fn lease(owner: &str) -> SessionFetchConfig {
+    SessionFetchConfig { owner_id: owner.into(), lock_timeout: LOCK }
+}
+
+/// Asserts that an operation was refused for good, with these words.
+#[track_caller]
+pub(super) fn assert_refused<T: std::fmt::Debug>(
+    result: Result<T, ProviderError>,
+    operation: &str,
+    words: &str,
+) {
+    let error = result.expect_err("should have been refused");
+    assert!(!error.is_retryable(), "{error} should be permanent");
+    assert_eq!(error.operation, operation);
+    assert!(error.message.contains(words), "{error} should say {words:?}");
 }

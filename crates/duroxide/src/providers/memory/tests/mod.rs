@@ -1,7 +1,6 @@
 //! Tests of the memory store, rule by rule. Each says its story in the words of `lab.rs`.
 
 mod lab;
-mod words;
 mod messages;
 mod fetch;
 mod unknown_instances;

@@ -3,15 +3,14 @@
 use duroxide_core::model::{Event, EventKind, WorkItem};
 use semver::Version;
 
-use super::lab::LOCK;
 use crate::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, ProviderError, ScheduledActivityIdentifier,
-    SemverRange, SessionFetchConfig, TurnCommit,
+    DispatcherCapabilityFilter, ExecutionMetadata, ScheduledActivityIdentifier, SemverRange,
+    TurnCommit,
 };
 
 // ---- Messages and activities --------------------------------------------------------------------
 
-pub(super) fn start(instance: &str) -> WorkItem {
+pub(crate) fn start(instance: &str) -> WorkItem {
     WorkItem::StartOrchestration {
         instance: instance.into(),
         orchestration: "Orch".into(),
@@ -24,7 +23,7 @@ pub(super) fn start(instance: &str) -> WorkItem {
     }
 }
 
-pub(super) fn continue_as_new(instance: &str) -> WorkItem {
+pub(crate) fn continue_as_new(instance: &str) -> WorkItem {
     WorkItem::ContinueAsNew {
         instance: instance.into(),
         orchestration: "Orch".into(),
@@ -38,23 +37,23 @@ pub(super) fn continue_as_new(instance: &str) -> WorkItem {
     }
 }
 
-pub(super) fn raise(instance: &str, name: &str) -> WorkItem {
+pub(crate) fn raise(instance: &str, name: &str) -> WorkItem {
     WorkItem::ExternalRaised { instance: instance.into(), name: name.into(), data: "d".into() }
 }
 
-pub(super) fn queue_message(instance: &str, data: &str) -> WorkItem {
+pub(crate) fn queue_message(instance: &str, data: &str) -> WorkItem {
     WorkItem::QueueMessage { instance: instance.into(), name: "q".into(), data: data.into() }
 }
 
-pub(super) fn cancel(instance: &str) -> WorkItem {
+pub(crate) fn cancel(instance: &str) -> WorkItem {
     WorkItem::CancelInstance { instance: instance.into(), reason: "because".into() }
 }
 
-pub(super) fn timer_fired(instance: &str, fire_at_ms: u64) -> WorkItem {
+pub(crate) fn timer_fired(instance: &str, fire_at_ms: u64) -> WorkItem {
     WorkItem::TimerFired { instance: instance.into(), execution_id: 1, id: 2, fire_at_ms }
 }
 
-pub(super) fn activity(instance: &str, id: u64) -> WorkItem {
+pub(crate) fn activity(instance: &str, id: u64) -> WorkItem {
     WorkItem::ActivityExecute {
         instance: instance.into(),
         execution_id: 1,
@@ -66,7 +65,7 @@ pub(super) fn activity(instance: &str, id: u64) -> WorkItem {
     }
 }
 
-pub(super) fn tagged(id: u64, with: &str) -> WorkItem {
+pub(crate) fn tagged(id: u64, with: &str) -> WorkItem {
     let mut item = activity("a", id);
     if let WorkItem::ActivityExecute { tag, .. } = &mut item {
         *tag = Some(with.into());
@@ -74,7 +73,7 @@ pub(super) fn tagged(id: u64, with: &str) -> WorkItem {
     item
 }
 
-pub(super) fn in_session(id: u64, session: &str) -> WorkItem {
+pub(crate) fn in_session(id: u64, session: &str) -> WorkItem {
     let mut item = activity("a", id);
     if let WorkItem::ActivityExecute { session_id, .. } = &mut item {
         *session_id = Some(session.into());
@@ -82,7 +81,7 @@ pub(super) fn in_session(id: u64, session: &str) -> WorkItem {
     item
 }
 
-pub(super) fn done(instance: &str, id: u64) -> WorkItem {
+pub(crate) fn done(instance: &str, id: u64) -> WorkItem {
     WorkItem::ActivityCompleted {
         instance: instance.into(),
         execution_id: 1,
@@ -91,27 +90,23 @@ pub(super) fn done(instance: &str, id: u64) -> WorkItem {
     }
 }
 
-pub(super) fn identity(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
+pub(crate) fn identity(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
     ScheduledActivityIdentifier { instance: instance.into(), execution_id: 1, activity_id }
 }
 
-pub(super) fn lease(owner: &str) -> SessionFetchConfig {
-    SessionFetchConfig { owner_id: owner.into(), lock_timeout: LOCK }
-}
-
 /// A filter with one inclusive range.
-pub(super) fn versions(min: &str, max: &str) -> DispatcherCapabilityFilter {
+pub(crate) fn versions(min: &str, max: &str) -> DispatcherCapabilityFilter {
     let range = SemverRange::new(Version::parse(min).unwrap(), Version::parse(max).unwrap());
     DispatcherCapabilityFilter { supported_duroxide_versions: vec![range] }
 }
 
 // ---- Events and commits -------------------------------------------------------------------------
 
-pub(super) fn event(event_id: u64, kind: EventKind) -> Event {
+pub(crate) fn event(event_id: u64, kind: EventKind) -> Event {
     Event::with_event_id(event_id, "a", 1, None, kind)
 }
 
-pub(super) fn started(instance: &str) -> Event {
+pub(crate) fn started(instance: &str) -> Event {
     let kind = EventKind::OrchestrationStarted {
         name: "Orch".into(),
         version: "1.0.0".into(),
@@ -126,39 +121,39 @@ pub(super) fn started(instance: &str) -> Event {
 }
 
 /// Some event, where only its id matters.
-pub(super) fn note(event_id: u64) -> Event {
+pub(crate) fn note(event_id: u64) -> Event {
     event(event_id, EventKind::ExternalEvent { name: "n".into(), data: "d".into() })
 }
 
-pub(super) fn set(event_id: u64, key: &str, value: &str) -> Event {
+pub(crate) fn set(event_id: u64, key: &str, value: &str) -> Event {
     let (key, value) = (key.into(), value.into());
     event(event_id, EventKind::KeyValueSet { key, value, last_updated_at_ms: event_id * 10 })
 }
 
-pub(super) fn clear(event_id: u64, key: &str) -> Event {
+pub(crate) fn clear(event_id: u64, key: &str) -> Event {
     event(event_id, EventKind::KeyValueCleared { key: key.into() })
 }
 
-pub(super) fn clear_all(event_id: u64) -> Event {
+pub(crate) fn clear_all(event_id: u64) -> Event {
     event(event_id, EventKind::KeyValuesCleared)
 }
 
-pub(super) fn show(event_id: u64, status: Option<&str>) -> Event {
+pub(crate) fn show(event_id: u64, status: Option<&str>) -> Event {
     event(event_id, EventKind::CustomStatusUpdated { status: status.map(Into::into) })
 }
 
 /// A commit that does nothing yet.
-pub(super) fn commit() -> TurnCommit {
+pub(crate) fn commit() -> TurnCommit {
     TurnCommit { execution_id: 1, ..TurnCommit::default() }
 }
 
 /// The commit that brings an instance into being.
-pub(super) fn first_commit(instance: &str) -> TurnCommit {
+pub(crate) fn first_commit(instance: &str) -> TurnCommit {
     commit().named("Orch", "1.0.0").event(started(instance))
 }
 
 /// What a commit is made of.
-pub(super) trait CommitWords: Sized {
+pub(crate) trait CommitWords: Sized {
     fn change(self, change: impl FnOnce(&mut TurnCommit)) -> Self;
 
     fn metadata(self, change: impl FnOnce(&mut ExecutionMetadata)) -> Self {
@@ -205,17 +200,4 @@ impl CommitWords for TurnCommit {
         change(&mut self);
         self
     }
-}
-
-/// Asserts that an operation was refused for good, with these words.
-#[track_caller]
-pub(super) fn assert_refused<T: std::fmt::Debug>(
-    result: Result<T, ProviderError>,
-    operation: &str,
-    words: &str,
-) {
-    let error = result.expect_err("should have been refused");
-    assert!(!error.is_retryable(), "{error} should be permanent");
-    assert_eq!(error.operation, operation);
-    assert!(error.message.contains(words), "{error} should say {words:?}");
 }

@@ -1,0 +1,36 @@
+//! What a provider author supplies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::providers::Provider;
+
+/// Makes stores to check.
+#[async_trait]
+pub trait ProviderFactory: Sync + Send {
+    /// A fresh, empty store of its own.
+    async fn create_provider(&self) -> Arc<dyn Provider>;
+
+    /// How long locks last in the checks. Many of them wait for one to run out: short is fast, but
+    /// must be long compared with a call.
+    fn lock_timeout(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    /// How soon a fetch without long poll returns from an empty queue.
+    fn short_poll_threshold(&self) -> Duration {
+        Duration::from_millis(100)
+    }
+
+    /// Makes the stored history of an instance undecodable.
+    async fn corrupt_instance_history(&self, _instance: &str) {
+        panic!("corrupt_instance_history is not implemented for this provider factory");
+    }
+
+    /// The highest attempt count among an instance's queued messages, as stored.
+    async fn get_max_attempt_count(&self, _instance: &str) -> u32 {
+        panic!("get_max_attempt_count is not implemented for this provider factory");
+    }
+}

@@ -1,0 +1,146 @@
+//! The list of all checks, and what is made of it: one call that runs them all, and one macro that
+//! makes a test of each. A new check is added here and nowhere else.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::ProviderFactory;
+use super::report::{Outcome, ValidationReport, ValidationResult};
+use crate::providers::Provider;
+use crate::runtime::catch_panic::catch_panic;
+
+/// Calls `$then!` with all checks by category. The word before each check says what it takes:
+/// `G`, `D` a factory; `S` a factory and a version stamp; `P` a store with long polls; `T` a store
+/// without long polls and the time it may take.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __provider_validations {
+    ($then:ident $($args:tt)*) => {
+        $crate::$then! { ($($args)*)
+            instance_creation {
+                G test_instance_creation_via_metadata,
+                G test_no_instance_creation_on_enqueue,
+                G test_null_version_handling,
+                G test_sub_orchestration_instance_creation,
+            }
+            atomicity {
+                G test_atomicity_failure_rollback,
+                G test_multi_operation_atomic_ack,
+                G test_lock_released_only_on_successful_ack,
+                G test_concurrent_ack_prevention,
+            }
+        }
+    };
+}
+
+/// Makes a `#[tokio::test]` of every check, in one module per category, for the factory that the
+/// expression gives.
+#[macro_export]
+macro_rules! provider_validation_tests {
+    ($factory:expr) => {
+        $crate::__provider_validations! { __provider_validation_tests $factory }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __provider_validation_tests {
+    (($factory:expr) $($category:ident { $($kind:ident $check:ident,)* })*) => {
+        $(
+            mod $category {
+                #[allow(unused_imports)]
+                use super::*;
+                $(
+                    #[tokio::test]
+                    async fn $check() {
+                        let factory = $factory;
+                        $crate::__run_validation!($kind $category $check &factory);
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+/// Runs one check; `None` if it passed, else why it was skipped.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __run_validation {
+    (G $category:ident $check:ident $factory:expr) => {{
+        $crate::provider_validation::$category::$check($factory).await;
+        None::<&'static str>
+    }};
+    (D $category:ident $check:ident $factory:expr) => {{
+        $crate::provider_validation::$category::$check($factory).await;
+        None::<&'static str>
+    }};
+    (S $category:ident $check:ident $factory:expr) => {{
+        for stamp in $crate::provider_validation::STAMPS {
+            $crate::provider_validation::$category::$check($factory, stamp).await;
+        }
+        None::<&'static str>
+    }};
+    (P $category:ident $check:ident $factory:expr) => {{
+        let store = $crate::provider_validation::ProviderFactory::create_provider($factory).await;
+        if $crate::provider_validation::waits_for_work(store.as_ref()).await {
+            $crate::provider_validation::$category::$check(store.as_ref()).await;
+            None::<&'static str>
+        } else {
+            Some("the provider has no long polls")
+        }
+    }};
+    (T $category:ident $check:ident $factory:expr) => {{
+        let store = $crate::provider_validation::ProviderFactory::create_provider($factory).await;
+        if $crate::provider_validation::waits_for_work(store.as_ref()).await {
+            Some("the provider has long polls")
+        } else {
+            let limit =
+                $crate::provider_validation::ProviderFactory::short_poll_threshold($factory);
+            $crate::provider_validation::$category::$check(store.as_ref(), limit).await;
+            None::<&'static str>
+        }
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __run_validations {
+    (($factory:ident $results:ident) $($category:ident { $($kind:ident $check:ident,)* })*) => {
+        $($(
+            let began = Instant::now();
+            let check = async { $crate::__run_validation!($kind $category $check $factory) };
+            let outcome = match catch_panic(check).await {
+                Ok(None) => Outcome::Passed,
+                Ok(Some(why)) => Outcome::Skipped(why),
+                Err(reason) => Outcome::Failed(reason),
+            };
+            $results.push(ValidationResult {
+                category: stringify!($category),
+                name: stringify!($check),
+                outcome,
+                took: began.elapsed(),
+            });
+        )*)*
+    };
+}
+
+/// Runs every check, one after the other, each on a store of its own.
+pub async fn run_all_validations<F: ProviderFactory>(factory: &F) -> ValidationReport {
+    let mut results = Vec::new();
+    crate::__provider_validations! { __run_validations factory results }
+    ValidationReport { results }
+}
+
+/// Version stamps that checks of replay run with: this library's, and one under the old race policy.
+#[doc(hidden)]
+pub const STAMPS: [&str; 2] = [duroxide_core::model::version::BUILD_VERSION, "0.1.30"];
+
+/// Whether a fetch from an empty queue waits, as it may or may not (R8.32).
+#[doc(hidden)]
+pub async fn waits_for_work(store: &dyn Provider) -> bool {
+    let poll = Duration::from_millis(300);
+    let began = Instant::now();
+    let nothing = store.fetch_orchestration_item(Duration::from_secs(1), poll, None).await;
+    nothing.is_ok_and(|found| found.is_none()) && began.elapsed() >= poll / 2
+}

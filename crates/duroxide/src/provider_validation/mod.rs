@@ -1,0 +1,32 @@
+//! The provider contract as checks that anyone can run.
+//!
+//! A store is a correct provider if and only if all of these pass. One file per promise; a check is
+//! a few lines over a small vocabulary (`lab.rs`: verbs, `words.rs`: nouns) and fails with a message
+//! that says which promise is broken, what was expected and what came.
+//!
+//! A provider author implements [`ProviderFactory`] and writes one line:
+//!
+//! ```ignore
+//! duroxide::provider_validation_tests!(MyFactory);
+//! ```
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a check reports by panicking, as tests do"
+)]
+
+mod factory;
+pub(crate) mod words;
+mod lab;
+mod list;
+mod report;
+pub mod instance_creation;
+pub mod atomicity;
+
+pub use factory::ProviderFactory;
+pub use list::{STAMPS, run_all_validations, waits_for_work};
+pub use report::{Outcome, ValidationReport, ValidationResult};
+
+pub use crate::providers::ExecutionMetadata;
+pub use crate::{Event, EventKind};
