@@ -4,15 +4,18 @@ mod files;
 mod regions;
 mod rules;
 mod paths;
+mod contract;
 mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <command>
 
-  rules [--max N]    which rules of docs/behaviour.md no test cites; fails above N of them
-  paths [--strict]   which items of docs/public-api.txt we lack; strict fails on unexpected ones
-  tidy               sizes, arrows between modules, wording of the files";
+  rules [--max N]      which rules of docs/behaviour.md no test cites; fails above N of them
+  paths [--strict]     which items of docs/public-api.txt we lack; strict fails on unexpected ones
+  contract [--strict]  whether the documents for authors of stores and the validation suite agree;
+                       strict: nothing is named before it exists
+  tidy                 sizes, arrows between modules, wording of the files";
 
 /// What a check found; the text is for people.
 type Outcome = Result<(), String>;
@@ -37,6 +40,8 @@ fn run(args: &[&str]) -> Outcome {
         }
         ["paths"] => paths::run(false),
         ["paths", "--strict"] => paths::run(true),
+        ["contract"] => contract::run(false),
+        ["contract", "--strict"] => contract::run(true),
         ["tidy"] => tidy::run(),
         _ => Err(USAGE.to_owned()),
     }
@@ -48,7 +53,7 @@ mod tests {
 
     #[test]
     fn unknown_commands_show_the_usage() {
-        for args in [&[][..], &["help"], &["rules", "--max"], &["tidy", "now"]] {
+        for args in [&[][..], &["help"], &["rules", "--max"], &["contract", "now"]] {
             assert_eq!(run(args), Err(USAGE.to_owned()), "{args:?}");
         }
         assert_eq!(run(&["rules", "--max", "x"]), Err("not a number: x".to_owned()));

@@ -46,6 +46,15 @@ pub(crate) fn run(max: Option<usize>) -> Outcome {
     }
 }
 
+/// Rules that a text cites and docs/behaviour.md does not have.
+pub(crate) fn unknown_in(text: &str) -> Result<BTreeSet<String>, String> {
+    let mut cited: BTreeSet<String> = text.lines().flat_map(citations).collect();
+    for rule in parse(&files::read(BEHAVIOUR)?) {
+        cited.remove(&rule.id);
+    }
+    Ok(cited)
+}
+
 /// The tests of this tool speak of rules without proving them.
 fn is_own(path: &str) -> bool {
     path.starts_with("xtask/")
@@ -161,6 +170,12 @@ text **R9.9** inside";
         let ids: Vec<String> = parse(markdown).into_iter().map(|rule| rule.id).collect();
         assert_eq!(ids, ["R3.14", "R3.104a", "L7"]);
         assert_eq!(parse(markdown)[0].text, "Short.");
+    }
+
+    #[test]
+    fn rules_that_do_not_exist_are_found() {
+        let unknown = unknown_in("R8.41, then R8.999 and `r1_12_x`\nL1 (L999)").unwrap();
+        assert_eq!(unknown.iter().collect::<Vec<_>>(), ["L999", "R8.999"]);
     }
 
     #[test]
