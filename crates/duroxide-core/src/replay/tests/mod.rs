@@ -10,8 +10,11 @@ mod beginning;
 mod matching;
 mod applying;
 mod quiescence;
+mod results;
 mod waits;
 mod queues;
+mod policies;
+mod sending;
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -22,7 +25,9 @@ use expect_test::Expect;
 use self::notation::{INSTANCE, Settings, Story};
 use super::*;
 use crate::context::{FnOrchestration, OrchestrationContext, OrchestrationHandler};
-use crate::model::{ErrorDetails, Event, EventKind, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
+use crate::model::{
+    ErrorDetails, Event, EventKind, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS, WorkItem,
+};
 
 /// The handler of a case.
 pub(super) type Code = Arc<dyn OrchestrationHandler>;
@@ -78,6 +83,20 @@ where
     if outcome.status == TurnStatus::Running && !outcome.events.is_empty() {
         history.extend(outcome.events);
         assert_replays(&story.settings, history, handler);
+    }
+}
+
+/// A context that no engine drives.
+pub(super) fn bare_context() -> OrchestrationContext {
+    OrchestrationContext::new(Vec::new(), 1, "i".into(), "O".into(), "1.0.0".into(), None)
+}
+
+/// What a future says when polled once.
+pub(super) fn polled<F: Future>(future: F) -> Option<F::Output> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut cx) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
     }
 }
 
