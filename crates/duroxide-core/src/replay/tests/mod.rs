@@ -15,6 +15,10 @@ mod waits;
 mod queues;
 mod policies;
 mod sending;
+mod drops;
+mod endings;
+mod continuing;
+mod limits;
 
 use std::fmt::Write as _;
 use std::future::Future;
