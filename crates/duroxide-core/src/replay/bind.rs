@@ -47,9 +47,9 @@ impl Execution {
                 _ => None,
             })
             .position(|cleared| cleared == key);
-        if let Some(place) = same_key {
-            self.emitted.remove(place);
-            return Ok(());
+        // Brought to the front, it is the action that waits.
+        if let Some(emitted) = same_key.and_then(|place| self.emitted.remove(place)) {
+            self.emitted.push_front(emitted);
         }
         self.bind_note(event, "kv clear mismatch")
     }

@@ -244,7 +244,8 @@ impl ReplayEngine {
         if let Err(error) = ran {
             return TurnResult::Failed(error);
         }
-        if self.fail_on_foreign_wait && self.waits_for_foreign {
+        let is_cancelled = self.index.cancel_reason.is_some();
+        if self.fail_on_foreign_wait && self.waits_for_foreign && !is_cancelled {
             return TurnResult::Failed(ErrorDetails::nondeterminism(FOREIGN_WAIT));
         }
         self.decide(execution)
