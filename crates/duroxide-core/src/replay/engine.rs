@@ -253,12 +253,16 @@ impl ReplayEngine {
 
     /// The loop of R3.40 – R3.43 over everything known before this turn's own actions.
     fn replay(&mut self, execution: &mut Execution) -> Result<(), Stop> {
-        remember_stamps(&self.baseline, execution);
+        if execution.rules.strict {
+            remember_stamps(&self.baseline, execution);
+        }
+        execution.ctx.set_is_replaying(self.persisted_len > 0);
         for (position, event) in self.baseline.iter().chain(self.recorder.events()).enumerate() {
+            // What stored events still owe the code was done in an earlier turn: still replaying.
+            execution.poll_if_due().map_err(Stop::Failed)?;
             if position >= self.persisted_len {
                 execution.ctx.set_is_replaying(false);
             }
-            execution.poll_if_due().map_err(Stop::Failed)?;
             if execution.output.is_some() {
                 self.check_early_return(execution, position)?;
                 self.deliver_unread(execution, position);

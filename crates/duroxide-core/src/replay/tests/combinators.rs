@@ -263,28 +263,28 @@ fn r3_126_r3_127_r3_128_r3_129_the_winner_is_the_first_in_history() {
         A_THEN_B,
         race,
         expect![[r#"
-        continue
-          4 activity-completed 2 "a"
-          5 activity-completed 3 "b"
-          6 activity First(Ok("a")) ""
-          7 activity-cancelled 3 dropped_future
-        actions: activity 6
-        cancelled activities: 3
-    "#]],
+            continue
+              4 activity-completed 2 "a"
+              5 activity-completed 3 "b"
+              6 activity First(Ok("a")) ""
+              7 activity-cancelled 3 dropped_future
+            actions: activity 6
+            cancelled activities: 3
+        "#]],
     );
     check(
         A_AND_B,
         B_THEN_A,
         race,
         expect![[r#"
-        continue
-          4 activity-completed 3 "b"
-          5 activity-completed 2 "a"
-          6 activity Second(Ok("b")) ""
-          7 activity-cancelled 2 dropped_future
-        actions: activity 6
-        cancelled activities: 2
-    "#]],
+            continue
+              4 activity-completed 3 "b"
+              5 activity-completed 2 "a"
+              6 activity Second(Ok("b")) ""
+              7 activity-cancelled 2 dropped_future
+            actions: activity 6
+            cancelled activities: 2
+        "#]],
     );
 }
 

@@ -37,17 +37,17 @@ fn r3_100_r3_104_r3_104b_r2_42_breadcrumbs_by_kind_and_id() {
         r#"activity-completed 7 "b""#,
         drop_all,
         expect![[r#"
-        continue
-          8 activity-completed 7 "b"
-          9 activity next ""
-          10 activity-cancelled 5 dropped_future
-          11 child-cancelled 4 dropped_future
-          12 wait-cancelled 3 dropped_future
-          13 dequeue-cancelled 2 dropped_future
-        actions: activity 9
-        cancelled activities: 5
-        cancelled children: sub::4
-    "#]],
+            continue
+              8 activity-completed 7 "b"
+              9 activity next ""
+              10 activity-cancelled 5 dropped_future
+              11 child-cancelled 4 dropped_future
+              12 wait-cancelled 3 dropped_future
+              13 dequeue-cancelled 2 dropped_future
+            actions: activity 9
+            cancelled activities: 5
+            cancelled children: sub::4
+        "#]],
     );
 }
 
@@ -170,9 +170,9 @@ fn r3_104_a_recorded_drop_has_no_further_effect() {
         "timer-fired 6 1s",
         drop_all,
         expect![[r#"
-        running
-          14 timer-fired 6 1s
-    "#]],
+            running
+              14 timer-fired 6 1s
+        "#]],
     );
 }
 

@@ -18,9 +18,9 @@ fn r3_170_r3_131_a_wait_for_nothing_durable_is_told() {
         "",
         |_, _| async { std::future::pending().await },
         expect![[r#"
-        continue
-        waits for something that is not durable
-    "#]],
+            continue
+            waits for something that is not durable
+        "#]],
     );
 }
 
@@ -82,9 +82,9 @@ fn r3_170_beside_durable_work_it_is_none() {
         "",
         |ctx, _| async move { ctx.continue_as_new("").await },
         expect![[r#"
-        continue-as-new ""
-        actions: continue-as-new
-    "#]],
+            continue-as-new ""
+            actions: continue-as-new
+        "#]],
     );
 }
 
@@ -121,20 +121,20 @@ fn r3_170_it_can_be_made_a_failure() {
         "",
         foreign,
         expect![[r#"
-        failed nondeterminism: orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)
-        waits for something that is not durable
-    "#]],
+            failed nondeterminism: orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)
+            waits for something that is not durable
+        "#]],
     );
     check_turn(
         "foreign-wait-fails",
         "start O in",
         foreign,
         expect![[r#"
-        ended: failed
-          1 started O v1.0.0 "in"
-          2 failed nondeterminism: orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)
-        waits for something that is not durable
-    "#]],
+            ended: failed
+              1 started O v1.0.0 "in"
+              2 failed nondeterminism: orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)
+            waits for something that is not durable
+        "#]],
     );
     // Somebody who gives up on the instance is told what he asked for (R3.70).
     check_turn(

@@ -22,6 +22,10 @@ mod limits;
 mod combinators;
 mod divergences;
 mod foreign_waits;
+mod activities;
+mod children;
+mod tracing;
+mod store;
 
 use std::fmt::Write as _;
 use std::future::Future;

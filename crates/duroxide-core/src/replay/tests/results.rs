@@ -105,16 +105,16 @@ fn r3_72_ok_and_err() {
         "",
         |_, input| async move { Ok(input) },
         expect![[r#"
-        completed "in"
-    "#]],
+            completed "in"
+        "#]],
     );
     check(
         started,
         "",
         |_, input| async move { Err(input) },
         expect![[r#"
-        failed error: in
-    "#]],
+            failed error: in
+        "#]],
     );
 }
 
@@ -141,24 +141,24 @@ fn r3_74_panics() {
         "",
         |_, _| async { panic!("static text") },
         expect![[r#"
-        failed panic: static text
-    "#]],
+            failed panic: static text
+        "#]],
     );
     check(
         started,
         "",
         |_, n| async move { panic!("made text {n:?}") },
         expect![[r#"
-        failed panic: made text ""
-    "#]],
+            failed panic: made text ""
+        "#]],
     );
     check(
         started,
         "",
         |_, _| async { std::panic::panic_any(7) },
         expect![[r#"
-        failed panic: orchestration panicked
-    "#]],
+            failed panic: orchestration panicked
+        "#]],
     );
     // While making the future, too.
     check(
