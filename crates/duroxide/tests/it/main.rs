@@ -4,4 +4,7 @@
 mod support;
 mod turn;
 mod collisions;
+mod children;
+mod continue_as_new;
+mod cancellation;
 mod smoke;

@@ -84,13 +84,14 @@ impl Dispatcher {
         if history.is_empty() && reader.start_item.is_none() {
             return None;
         }
+        let asked_for = reader.version.clone();
         Some(fail_turn(FailedTurn {
             instance: batch.item.instance.clone(),
             execution_id,
             history: if is_successor { Vec::new() } else { history.into_history() },
             parent_execution_fallback: self.parent_execution_fallback(&reader).await,
             messages: reader,
-            version: batch.item.version.clone(),
+            version: asked_for.unwrap_or_else(|| batch.item.version.clone()),
             now_ms: self.node.now_ms(),
             details,
         }))
