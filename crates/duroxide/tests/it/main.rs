@@ -7,4 +7,5 @@ mod collisions;
 mod children;
 mod continue_as_new;
 mod cancellation;
+mod limits;
 mod smoke;
