@@ -8,4 +8,5 @@ mod children;
 mod continue_as_new;
 mod cancellation;
 mod limits;
+mod poison;
 mod smoke;

@@ -73,7 +73,7 @@ impl Dispatcher {
         let summary = Summary::of(&outcome);
         let commit = into_commit(&batch, outcome, aside.notices.clone(), aside.execution_id);
         match self.commit_while_leased(&batch, commit).await {
-            Ok(()) => self.report_committed(&batch, summary, aside),
+            Ok(()) => self.report_committed(&batch, summary, aside.execution_id, aside.fact),
             Err(rejected) if self.is_passing(&batch, &rejected.error) => {
                 self.give_back(&batch, rejected.error).await;
             }
@@ -134,7 +134,7 @@ impl Dispatcher {
         let summary = Summary::of(&outcome);
         let commit = into_commit(batch, outcome, aside.notices.clone(), aside.execution_id);
         match self.commit_while_leased(batch, commit).await {
-            Ok(()) => self.report_committed(batch, summary, aside),
+            Ok(()) => self.report_committed(batch, summary, aside.execution_id, aside.fact),
             Err(rejected) => self.give_back(batch, rejected.error).await,
         }
     }

@@ -10,7 +10,7 @@ mod report;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide_core::model::INITIAL_EXECUTION_ID;
+use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn};
 use tokio_util::sync::CancellationToken;
 
@@ -144,10 +144,15 @@ impl Dispatcher {
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).
     async fn discard(&self, batch: Batch, history: &HistoryManager) {
         let notices = self.collision_notices(&batch, history).await;
+        self.consume(&batch, notices).await;
+    }
+
+    /// Consumes a batch that changes nothing in its instance.
+    async fn consume(&self, batch: &Batch, orchestrator_items: Vec<WorkItem>) {
         let execution_id = batch.item.execution_id;
-        let commit = TurnCommit { execution_id, orchestrator_items: notices, ..Default::default() };
-        if let Err(rejected) = self.commit_while_leased(&batch, commit).await {
-            self.give_back(&batch, rejected.error).await;
+        let commit = TurnCommit { execution_id, orchestrator_items, ..Default::default() };
+        if let Err(rejected) = self.commit_while_leased(batch, commit).await {
+            self.give_back(batch, rejected.error).await;
         }
     }
 
