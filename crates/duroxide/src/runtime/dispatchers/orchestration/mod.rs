@@ -5,6 +5,7 @@ mod resolve;
 mod collisions;
 mod commit;
 mod poison;
+mod pardon;
 mod report;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
+pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
 use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, TurnCommit};
@@ -30,12 +32,14 @@ pub(crate) struct Dispatcher {
     pub(crate) leases: Arc<LeaseKeeper>,
     pub(crate) lead: Lead,
     pub(crate) filter: DispatcherCapabilityFilter,
+    pub(crate) pardons: Pardons,
 }
 
 /// A locked turn on its way through the dispatcher.
 struct Batch {
     item: OrchestrationItem,
     lock_token: String,
+    /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
     lease: Lease,
 }
@@ -87,6 +91,7 @@ impl Dispatcher {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let instance = item.instance.clone();
         let lease = self.leases.hold(&lock_token);
+        let attempt = self.pardons.counted(&instance, attempt);
         let batch = Batch { item, lock_token, attempt, lease };
         if let Err(panic) = catch_panic(self.process(batch, worker_id)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
