@@ -9,4 +9,5 @@ mod continue_as_new;
 mod cancellation;
 mod limits;
 mod poison;
+mod storage_faults;
 mod smoke;
