@@ -170,6 +170,7 @@ impl Runtime {
             leases,
             lead: Lead::new(),
             filter: options.capability_filter(),
+            pardons: orchestration::Pardons::default(),
         });
         for index in 0..options.orchestration_concurrency {
             let worker_id = format!("orch-{index}-{}", node.runtime_id);

@@ -5,6 +5,12 @@
 mod support;
 mod turn;
 mod collisions;
+mod children;
+mod continue_as_new;
+mod cancellation;
+mod limits;
+mod poison;
+mod storage_faults;
 mod smoke;
 
 mod activities;

@@ -23,6 +23,8 @@ pub enum Fault {
     After(ProviderError),
     /// Never answer.
     Hang,
+    /// Do it after a while.
+    Slow(Duration),
     /// Do it once the gate has a permit; the permit is used up.
     Gate(Arc<Semaphore>),
 }
@@ -35,8 +37,12 @@ pub fn broken() -> Fault {
     Fault::Before(ProviderError::permanent("fault", "broken"))
 }
 
+type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
+
 #[derive(Default)]
 struct Plan {
+    blind: bool,
+    twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
     outage: bool,
@@ -75,6 +81,16 @@ impl Faults {
     /// Every call of every method fails for a passing reason.
     pub fn outage(&self, on: bool) {
         self.0.lock().unwrap().outage = on;
+    }
+
+    /// Fetches ignore the version filter, as those of an old store.
+    pub fn blind(&self) {
+        self.0.lock().unwrap().blind = true;
+    }
+
+    /// Changes every fetched turn, as a strange store would.
+    pub fn twist(&self, twist: impl Fn(&mut OrchestrationItem) + Send + Sync + 'static) {
+        self.0.lock().unwrap().twist = Some(Arc::new(twist));
     }
 
     pub fn clear(&self) {
@@ -152,6 +168,10 @@ macro_rules! met {
             Some(Fault::Before(error)) => Err(error),
             Some(Fault::After(error)) => $call.await.and(Err(error)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Slow(delay)) => {
+                tokio::time::sleep(delay).await;
+                $call.await
+            }
             Some(Fault::Gate(gate)) => {
                 gate.acquire().await.unwrap().forget();
                 $call.await
@@ -176,11 +196,17 @@ impl Provider for FaultyProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        met!(
-            self,
-            "fetch_orchestration_item",
-            self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter)
-        )
+        let (blind, twist) = {
+            let plan = self.faults.0.lock().unwrap();
+            (plan.blind, plan.twist.clone())
+        };
+        let filter = filter.filter(|_| !blind);
+        let fetch = self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter);
+        let mut fetched = met!(self, "fetch_orchestration_item", fetch);
+        if let (Some(twist), Ok(Some((item, _, _)))) = (twist, &mut fetched) {
+            twist(item);
+        }
+        fetched
     }
 
     async fn ack_orchestration_item(

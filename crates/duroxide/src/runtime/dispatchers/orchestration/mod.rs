@@ -5,17 +5,19 @@ mod resolve;
 mod collisions;
 mod commit;
 mod poison;
+mod pardon;
 mod report;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide_core::model::INITIAL_EXECUTION_ID;
+use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn};
 use tokio_util::sync::CancellationToken;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
+pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
 use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, TurnCommit};
@@ -30,12 +32,14 @@ pub(crate) struct Dispatcher {
     pub(crate) leases: Arc<LeaseKeeper>,
     pub(crate) lead: Lead,
     pub(crate) filter: DispatcherCapabilityFilter,
+    pub(crate) pardons: Pardons,
 }
 
 /// A locked turn on its way through the dispatcher.
 struct Batch {
     item: OrchestrationItem,
     lock_token: String,
+    /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
     lease: Lease,
 }
@@ -87,6 +91,7 @@ impl Dispatcher {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let instance = item.instance.clone();
         let lease = self.leases.hold(&lock_token);
+        let attempt = self.pardons.counted(&instance, attempt);
         let batch = Batch { item, lock_token, attempt, lease };
         if let Err(panic) = catch_panic(self.process(batch, worker_id)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
@@ -144,10 +149,15 @@ impl Dispatcher {
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).
     async fn discard(&self, batch: Batch, history: &HistoryManager) {
         let notices = self.collision_notices(&batch, history).await;
+        self.consume(&batch, notices).await;
+    }
+
+    /// Consumes a batch that changes nothing in its instance.
+    async fn consume(&self, batch: &Batch, orchestrator_items: Vec<WorkItem>) {
         let execution_id = batch.item.execution_id;
-        let commit = TurnCommit { execution_id, orchestrator_items: notices, ..Default::default() };
-        if let Err(rejected) = self.commit_while_leased(&batch, commit).await {
-            self.give_back(&batch, rejected.error).await;
+        let commit = TurnCommit { execution_id, orchestrator_items, ..Default::default() };
+        if let Err(rejected) = self.commit_while_leased(batch, commit).await {
+            self.give_back(batch, rejected.error).await;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{ErrorDetails, WorkItem};
+use duroxide_core::model::{ErrorDetails, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
 
 use super::commit::Aside;
@@ -17,7 +17,6 @@ pub(super) struct Summary {
     status: TurnStatus,
     /// Set if the execution began with this turn.
     begun: Option<ExecutionFact>,
-    is_successor: bool,
     events: u64,
     finished_children: Vec<FinishedChild>,
 }
@@ -28,7 +27,6 @@ impl Summary {
         Self {
             status: outcome.status.clone(),
             begun: first.and_then(ExecutionFact::from_start),
-            is_successor: first.is_some_and(|event| event.execution_id > 1),
             events: outcome.events.len() as u64,
             finished_children: outcome.finished_children.clone(),
         }
@@ -83,49 +81,57 @@ impl Dispatcher {
     }
 
     /// Counts a turn that has been committed, and remembers its execution.
-    pub(super) fn report_committed(&self, batch: &Batch, summary: Summary, aside: Aside) {
-        let metrics = &self.node.metrics;
+    pub(super) fn report_committed(
+        &self,
+        batch: &Batch,
+        summary: Summary,
+        execution_id: u64,
+        known: Option<ExecutionFact>,
+    ) {
         if let Some(begun) = &summary.begun {
-            let initiated_by = if summary.is_successor {
-                labels::INITIATED_BY_CONTINUE_AS_NEW
-            } else {
-                metrics.increment_active_orchestrations();
-                labels::INITIATED_BY_CLIENT
-            };
-            metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
-            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), execution_id = %aside.execution_id,
-                orchestration_name = %begun.name, orchestration_version = %begun.version,
-                "Orchestration started");
+            self.report_start(batch, begun, execution_id);
         }
-        let Some(mut fact) = summary.begun.or(aside.fact) else { return };
+        let Some(mut fact) = summary.begun.or(known) else { return };
         fact.turns += 1;
         fact.events += summary.events;
+        let metrics = &self.node.metrics;
         for child in &summary.finished_children {
             let outcome = if child.succeeded { "success" } else { "failed" };
             let seconds = Duration::from_millis(child.took_ms).as_secs_f64();
             metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
-        self.report_ending(batch, &summary.status, &fact, aside.execution_id);
+        self.report_ending(batch, &summary.status, &fact, execution_id);
         match summary.status {
-            TurnStatus::Running => self.node.facts.put(batch.instance(), aside.execution_id, fact),
-            _ => self.node.facts.forget(batch.instance(), aside.execution_id),
+            TurnStatus::Running => self.node.facts.put(batch.instance(), execution_id, fact),
+            _ => self.node.facts.forget(batch.instance(), execution_id),
         }
     }
 
-    pub(super) fn report_poisoned(&self, batch: &Batch, summary: Summary) {
+    /// Counts an execution given up, whose last turn was never run.
+    pub(super) fn report_poisoned(
+        &self,
+        batch: &Batch,
+        summary: Summary,
+        execution_id: u64,
+        fact: ExecutionFact,
+    ) {
         self.node.metrics.record_orchestration_poison();
-        let begun = summary.begun;
-        let version = batch.item.version.clone();
-        let fact = begun.unwrap_or_else(|| ExecutionFact {
-            name: batch.item.orchestration_name.clone(),
-            version,
-            started_at_ms: self.node.now_ms(),
-            turns: 0,
-            events: summary.events,
-        });
-        self.report_ending(batch, &summary.status, &fact, batch.item.execution_id);
+        self.report_committed(batch, summary, execution_id, Some(fact));
+    }
+
+    fn report_start(&self, batch: &Batch, begun: &ExecutionFact, execution_id: u64) {
+        let metrics = &self.node.metrics;
+        let initiated_by = if execution_id > INITIAL_EXECUTION_ID {
+            labels::INITIATED_BY_CONTINUE_AS_NEW
+        } else {
+            metrics.increment_active_orchestrations();
+            labels::INITIATED_BY_CLIENT
+        };
+        metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
+        tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+            instance_id = %batch.instance(), %execution_id, orchestration_name = %begun.name,
+            orchestration_version = %begun.version, "Orchestration started");
     }
 
     fn report_ending(
