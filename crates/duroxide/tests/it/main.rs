@@ -6,3 +6,5 @@ mod support;
 mod smoke;
 
 mod activities;
+mod activity_cancellation;
+mod leases;
