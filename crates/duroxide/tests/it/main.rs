@@ -8,3 +8,6 @@ mod smoke;
 mod activities;
 mod activity_cancellation;
 mod leases;
+mod retries;
+mod tags;
+mod syscalls;
