@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::FAR_AHEAD;
 use crate::providers::{Provider, ProviderError};
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::observability::targets;
@@ -68,6 +69,7 @@ pub(crate) struct Lease {
 
 impl LeaseKeeper {
     pub(crate) fn new(kind: LockKind, timeout: Duration, buffer: Duration) -> Arc<Self> {
+        let timeout = timeout.min(FAR_AHEAD);
         let interval = renewal_interval(timeout, buffer);
         let (held, changed) = (Mutex::default(), Notify::new());
         Arc::new(Self { kind, timeout, interval, held, changed })
