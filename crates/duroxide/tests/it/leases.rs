@@ -78,6 +78,19 @@ async fn r7_61_short_locks_are_kept_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r7_60_a_lock_may_last_for_ever() {
+    let runs = Arc::default();
+    let world = sleeper(&runs).options(|options| {
+        options.worker_lock_timeout = Duration::MAX;
+        options.orchestrator_lock_timeout = Duration::MAX;
+        options.session_idle_timeout = Duration::MAX;
+    });
+    let world = world.start().await;
+    assert_eq!(world.run("m", "Main", "3600").await, "slept");
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn r7_62_a_renewal_extends_the_lock_to_its_full_length() {
     let runs = Arc::default();
     let world = sleeper(&runs).start().await;

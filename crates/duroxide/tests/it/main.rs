@@ -11,3 +11,4 @@ mod leases;
 mod retries;
 mod tags;
 mod syscalls;
+mod sessions;
