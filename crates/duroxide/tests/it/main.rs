@@ -14,3 +14,9 @@ mod storage_faults;
 mod smoke;
 
 mod activities;
+mod activity_cancellation;
+mod leases;
+mod retries;
+mod tags;
+mod syscalls;
+mod sessions;

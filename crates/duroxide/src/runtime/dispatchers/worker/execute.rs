@@ -82,17 +82,16 @@ impl Dispatcher {
     /// Runs the activity; `None` if nothing here can.
     async fn execute(&self, work: &Work, worker_id: &str) -> Option<Ended> {
         let cancellation = CancellationToken::new();
-        let ctx = self.context_of(work, worker_id, cancellation.clone()).await;
-        tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
-            execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
-            %worker_id, "Activity started");
         if builtin::is_builtin(&work.name) {
-            let result = builtin::run(&self.node, &work.name, &work.input).await;
-            return Some(Ended::Returned(result.map_err(application_error)));
+            log_started(work, worker_id);
+            let run = builtin::run(&self.node, &work.name, &work.input);
+            return Some(self.until_ended_or_cancelled(work, run, cancellation).await);
         }
         let (_, handler) = self.node.activities.resolve_handler(&work.name)?;
+        let ctx = self.context_of(work, worker_id, cancellation.clone()).await;
+        log_started(work, worker_id);
         let run = async move { handler.invoke(ctx, work.input.clone()).await };
-        Some(self.until_ended_or_cancelled(work, catch_panic(run), cancellation).await)
+        Some(self.until_ended_or_cancelled(work, run, cancellation).await)
     }
 
     /// Waits for the activity. When its lock is gone it is told so, has a grace period to end, and
@@ -100,10 +99,10 @@ impl Dispatcher {
     async fn until_ended_or_cancelled(
         &self,
         work: &Work,
-        run: impl Future<Output = Result<Result<String, String>, String>>,
+        run: impl Future<Output = Result<String, String>>,
         cancellation: CancellationToken,
     ) -> Ended {
-        let mut run = std::pin::pin!(run);
+        let mut run = std::pin::pin!(catch_panic(run));
         tokio::select! {
             biased;
             ended = &mut run => Ended::Returned(flatten(ended)),
@@ -211,6 +210,12 @@ impl Dispatcher {
         };
         log_storage_error(instance, result);
     }
+}
+
+fn log_started(work: &Work, worker_id: &str) {
+    tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
+        execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
+        %worker_id, "Activity started");
 }
 
 /// The panic text is the code's own, so that history does not depend on a task number (L27).
