@@ -105,7 +105,7 @@ fn r3_93_a_context_that_no_engine_drives_follows_the_oldest_rules() {
         ctx.bind_queue_subscription(event_id, "q");
     }
     drop(first);
-    ctx.deliver_queue_message("q", "m");
+    ctx.deliver_queue_message("q".into(), "m".into());
     // Under newer rules the drop would have made room at once.
     assert_eq!(polled(second), None);
 }
