@@ -136,7 +136,7 @@ async fn r4_27_typed_and_on_a_session() {
             activities.register_typed("Add", move |ctx, (a, b): (u32, u32)| {
                 let attempt = attempts.fetch_add(1, Ordering::SeqCst);
                 async move {
-                    if attempt % 2 == 0 {
+                    if attempt.is_multiple_of(2) {
                         return Err("every other time".to_owned());
                     }
                     Ok((a + b, ctx.session_id().map(str::to_owned)))
