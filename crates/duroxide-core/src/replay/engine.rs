@@ -36,7 +36,7 @@ pub enum TurnResult {
     Cancelled(String),
 }
 
-/// One turn of one execution.
+/// One turn of one execution. See the [module](super) for an example.
 pub struct ReplayEngine {
     pub(super) baseline: Vec<Event>,
     /// How many events of the baseline were stored before this turn.

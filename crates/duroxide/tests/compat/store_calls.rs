@@ -36,6 +36,7 @@ async fn turns(store: Arc<dyn Provider>) -> Result<(), ProviderError> {
 
 async fn work(store: Arc<dyn Provider>) -> Result<(), ProviderError> {
     let session = samples::session();
+    let _: [TagFilter; 2] = [TagFilter::tags(vec!["a".to_owned()]), TagFilter::tags(["a", "b"])];
     let () = store.enqueue_for_worker(samples::work_items().remove(1)).await?;
     let fetched: Option<(WorkItem, String, u32)> = store
         .fetch_work_item(SECOND, SECOND, Some(&session), &TagFilter::default_and(["gpu"]))
