@@ -336,7 +336,11 @@ impl ReplayEngine {
         }
     }
 
-    fn diverged(&mut self, execution: &Execution, divergence: Box<Divergence>) -> ErrorDetails {
+    pub(super) fn diverged(
+        &mut self,
+        execution: &Execution,
+        divergence: Box<Divergence>,
+    ) -> ErrorDetails {
         let mut rows = agreed_rows(&execution.matched, self.history());
         rows.push(divergence.row());
         let identity = execution.ctx.identity();

@@ -26,6 +26,11 @@ mod activities;
 mod children;
 mod tracing;
 mod store;
+mod by_hand;
+mod reading;
+mod ids;
+#[cfg(feature = "replay-version-test")]
+mod topics;
 
 use std::fmt::Write as _;
 use std::future::Future;
