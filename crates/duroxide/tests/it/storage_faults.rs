@@ -119,6 +119,20 @@ async fn r1_38_renewals_that_never_answer_fail_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r7_63_a_renewal_that_never_answers_loses_the_lock_in_time() {
+    let faults = Faults::default();
+    faults.always("ack_orchestration_item", busy());
+    faults.always("renew_orchestration_item_lock", Fault::Hang);
+    let world = on_faulty(&faults).start().await;
+    world.begin("i", "Waits", "").await;
+    sleep(Duration::from_millis(5_500)).await;
+    assert_eq!(faults.calls("abandon_orchestration_item"), 1);
+    faults.clear();
+    world.until_kind("i", "ExternalSubscribed").await;
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn r1_26_trouble_with_late_messages_does_not_touch_an_ended_instance() {
     let faults = Faults::default();
     let world = on_faulty(&faults).start().await;
