@@ -23,6 +23,8 @@ pub enum Fault {
     After(ProviderError),
     /// Never answer.
     Hang,
+    /// Panic.
+    Panic,
     /// Do it after a while.
     Slow(Duration),
     /// Do it once the gate has a permit; the permit is used up.
@@ -168,6 +170,7 @@ macro_rules! met {
             Some(Fault::Before(error)) => Err(error),
             Some(Fault::After(error)) => $call.await.and(Err(error)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Panic) => panic!("the store panics"),
             Some(Fault::Slow(delay)) => {
                 tokio::time::sleep(delay).await;
                 $call.await
