@@ -11,6 +11,8 @@ mod cancellation;
 mod limits;
 mod poison;
 mod storage_faults;
+mod versions;
+mod shutdown;
 mod smoke;
 
 mod activities;

@@ -2,6 +2,7 @@
 //!
 //! It forwards the contract's methods only, as a wrapper written by somebody else would.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub enum Fault {
     After(ProviderError),
     /// Never answer.
     Hang,
+    /// Do it, then never answer.
+    HangAfter,
     /// Panic.
     Panic,
     /// Do it after a while.
@@ -48,6 +51,9 @@ struct Plan {
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
     outage: bool,
+    /// The call, counted over all methods, at which everything stops, and how.
+    crash: Option<(usize, Fault)>,
+    all_calls: usize,
     calls: HashMap<&'static str, usize>,
     fired: usize,
     planted: Option<Planted>,
@@ -93,6 +99,17 @@ impl Faults {
     /// Changes every fetched turn, as a strange store would.
     pub fn twist(&self, twist: impl Fn(&mut OrchestrationItem) + Send + Sync + 'static) {
         self.0.lock().unwrap().twist = Some(Arc::new(twist));
+    }
+
+    /// The call of this number, counted from 1 over all methods, ends so; later ones never answer.
+    pub fn crash_at(&self, call: usize, end: Fault) {
+        self.0.lock().unwrap().crash = Some((call, end));
+    }
+
+    /// Whether the call at which everything stops has come.
+    pub fn crashed(&self) -> bool {
+        let plan = self.0.lock().unwrap();
+        plan.crash.as_ref().is_some_and(|(at, _)| *at <= plan.all_calls)
     }
 
     pub fn clear(&self) {
@@ -142,6 +159,15 @@ impl Faults {
     fn meet(&self, method: &'static str) -> Option<Fault> {
         let mut plan = self.0.lock().unwrap();
         *plan.calls.entry(method).or_default() += 1;
+        plan.all_calls += 1;
+        let crash = plan.crash.as_ref().and_then(|(at, end)| match plan.all_calls.cmp(at) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(end.clone()),
+            Ordering::Greater => Some(Fault::Hang),
+        });
+        if crash.is_some() {
+            return crash;
+        }
         let queued = plan.queued.get_mut(method).filter(|faults| !faults.is_empty());
         let queued = queued.map(|faults| faults.remove(0));
         let outage = plan.outage.then(busy);
@@ -170,6 +196,10 @@ macro_rules! met {
             Some(Fault::Before(error)) => Err(error),
             Some(Fault::After(error)) => $call.await.and(Err(error)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::HangAfter) => {
+                $call.await?;
+                std::future::pending().await
+            }
             Some(Fault::Panic) => panic!("the store panics"),
             Some(Fault::Slow(delay)) => {
                 tokio::time::sleep(delay).await;
