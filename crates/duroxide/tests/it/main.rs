@@ -13,6 +13,8 @@ mod poison;
 mod storage_faults;
 mod versions;
 mod shutdown;
+mod restart;
+mod timers;
 mod smoke;
 
 mod activities;

@@ -47,6 +47,7 @@ type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
 #[derive(Default)]
 struct Plan {
     blind: bool,
+    clock_hidden: bool,
     twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
@@ -94,6 +95,11 @@ impl Faults {
     /// Fetches ignore the version filter, as those of an old store.
     pub fn blind(&self) {
         self.0.lock().unwrap().blind = true;
+    }
+
+    /// The store does not tell its time.
+    pub fn hide_clock(&self) {
+        self.0.lock().unwrap().clock_hidden = true;
     }
 
     /// Changes every fetched turn, as a strange store would.
@@ -220,7 +226,8 @@ impl Provider for FaultyProvider {
     }
 
     fn store_time_ms(&self) -> Option<u64> {
-        self.inner.store_time_ms()
+        let hidden = self.faults.0.lock().unwrap().clock_hidden;
+        self.inner.store_time_ms().filter(|_| !hidden)
     }
 
     async fn fetch_orchestration_item(
