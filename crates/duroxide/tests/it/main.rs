@@ -15,6 +15,9 @@ mod versions;
 mod shutdown;
 mod restart;
 mod timers;
+mod waits;
+mod queues;
+mod kv_status;
 mod smoke;
 
 mod activities;
