@@ -18,6 +18,7 @@ mod timers;
 mod waits;
 mod queues;
 mod kv_status;
+mod management;
 mod smoke;
 
 mod activities;
