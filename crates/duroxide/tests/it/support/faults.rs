@@ -12,6 +12,7 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
     ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
 };
+use duroxide::random::Random;
 use duroxide::{Event, SystemStats};
 use tokio::sync::Semaphore;
 
@@ -55,6 +56,7 @@ struct Plan {
     /// The call, counted over all methods, at which everything stops, and how.
     crash: Option<(usize, Fault)>,
     all_calls: usize,
+    chaos: Option<Chaos>,
     calls: HashMap<&'static str, usize>,
     fired: usize,
     planted: Option<Planted>,
@@ -92,6 +94,12 @@ impl Faults {
         self.0.lock().unwrap().outage = on;
     }
 
+    /// Any call may fail, before or after its deed: so many of a thousand, and whether for good.
+    pub fn chaos(&self, random: &Random, per_mille: u64, for_good: bool) {
+        let random = random.clone();
+        self.0.lock().unwrap().chaos = Some(Chaos { random, per_mille, for_good });
+    }
+
     /// Fetches ignore the version filter, as those of an old store.
     pub fn blind(&self) {
         self.0.lock().unwrap().blind = true;
@@ -123,6 +131,7 @@ impl Faults {
         plan.queued.clear();
         plan.standing.clear();
         plan.outage = false;
+        plan.chaos = None;
     }
 
     /// Calls of a method so far.
@@ -178,8 +187,27 @@ impl Faults {
         let queued = queued.map(|faults| faults.remove(0));
         let outage = plan.outage.then(busy);
         let fault = queued.or(outage).or_else(|| plan.standing.get(method).cloned());
+        let fault = fault.or_else(|| plan.chaos.as_ref().and_then(Chaos::fault));
         plan.fired += usize::from(fault.is_some());
         fault
+    }
+}
+
+struct Chaos {
+    random: Random,
+    per_mille: u64,
+    for_good: bool,
+}
+
+impl Chaos {
+    fn fault(&self) -> Option<Fault> {
+        let draw = self.random.next_u64();
+        let hit = draw % 1_000 < self.per_mille;
+        hit.then(|| match draw >> 32 & 3 {
+            0 | 1 => busy(),
+            2 if self.for_good => broken(),
+            _ => Fault::After(ProviderError::retryable("fault", "answer lost")),
+        })
     }
 }
 
