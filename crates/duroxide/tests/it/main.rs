@@ -5,12 +5,24 @@
 mod support;
 mod turn;
 mod collisions;
+mod messages;
 mod children;
+mod detached;
 mod continue_as_new;
 mod cancellation;
 mod limits;
 mod poison;
 mod storage_faults;
+mod fetching;
+mod chaos;
+mod versions;
+mod shutdown;
+mod restart;
+mod timers;
+mod waits;
+mod queues;
+mod kv_status;
+mod management;
 mod smoke;
 
 mod activities;

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::providers::ProviderError;
+use crate::runtime::catch_panic::catch_panic;
 
 /// The right to wait for work, held by one free slot at a time.
 pub(crate) struct Lead(Semaphore);
@@ -41,7 +42,10 @@ impl Pace {
         fetch: impl Future<Output = Result<Option<T>, ProviderError>>,
     ) -> Option<Option<T>> {
         let began = Instant::now();
-        let fetched = or_stop(stop, fetch).await?;
+        // A store that panics is a broken store, not the end of a slot.
+        let fetched = or_stop(stop, catch_panic(fetch)).await?.unwrap_or_else(|panic| {
+            Err(ProviderError::permanent("fetch", format!("the store panicked: {panic}")))
+        });
         let pause = match fetched {
             Ok(Some(item)) => {
                 self.errors_in_a_row = 0;
