@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::providers::ProviderError;
+use crate::runtime::catch_panic::catch_panic;
 
 /// The right to wait for work, held by one free slot at a time.
 pub(crate) struct Lead(Semaphore);
@@ -41,7 +42,10 @@ impl Pace {
         fetch: impl Future<Output = Result<Option<T>, ProviderError>>,
     ) -> Option<Option<T>> {
         let began = Instant::now();
-        let fetched = or_stop(stop, fetch).await?;
+        // A store that panics costs a pause, not the slot its life.
+        let fetched = or_stop(stop, catch_panic(fetch)).await?.unwrap_or_else(|panic| {
+            Err(ProviderError::permanent("fetch", format!("panicked: {panic}")))
+        });
         let pause = match fetched {
             Ok(Some(item)) => {
                 self.errors_in_a_row = 0;
@@ -120,5 +124,14 @@ mod tests {
         assert_eq!(began.elapsed(), interval * 3);
         stop.cancel();
         assert_eq!(pace.fetch(&stop, interval, "t", nothing()).await, None); // R7.20
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r7_23_a_store_that_panics_costs_a_pause() {
+        let (stop, mut pace) = (CancellationToken::new(), Pace::default());
+        let began = Instant::now();
+        let broken = async { panic!("out of memory") };
+        let fetched: Option<Option<()>> = pace.fetch(&stop, Duration::ZERO, "t", broken).await;
+        assert_eq!((fetched, began.elapsed()), (Some(None), Duration::from_millis(100)));
     }
 }
