@@ -20,3 +20,4 @@ mod retries;
 mod tags;
 mod syscalls;
 mod sessions;
+mod client_live;
