@@ -41,6 +41,7 @@ struct Batch {
     lock_token: String,
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
+    worker_id: String,
     lease: Lease,
 }
 
@@ -92,8 +93,9 @@ impl Dispatcher {
         let instance = item.instance.clone();
         let lease = self.leases.hold(&lock_token);
         let attempt = self.pardons.counted(&instance, attempt);
-        let batch = Batch { item, lock_token, attempt, lease };
-        if let Err(panic) = catch_panic(self.process(batch, worker_id)).await {
+        let worker_id = worker_id.to_owned();
+        let batch = Batch { item, lock_token, attempt, worker_id, lease };
+        if let Err(panic) = catch_panic(self.process(batch)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
         }
@@ -102,19 +104,19 @@ impl Dispatcher {
     }
 
     /// One fetched batch, from admission to commit.
-    async fn process(self: &Arc<Self>, mut batch: Batch, worker_id: &str) {
+    async fn process(self: &Arc<Self>, mut batch: Batch) {
         self.delay_for_tests(batch.instance()).await;
         let history = HistoryManager::from_owned(std::mem::take(&mut batch.item.history));
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
-            Admission::Run => self.run(batch, history, worker_id).await,
+            Admission::Run => self.run(batch, history).await,
             Admission::Retry { after, why } => self.abandon(&batch, after, &why).await,
             Admission::Discard => self.discard(batch, &history).await,
             Admission::Poison => self.poison(batch, history).await,
         }
     }
 
-    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager, worker_id: &str) {
+    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
         let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
@@ -142,7 +144,7 @@ impl Dispatcher {
             foreign_wait: self.node.tuning.foreign_wait,
         };
         let outcome = run_turn(turn);
-        self.report_before_commit(&batch, &outcome, &aside, worker_id);
+        self.report_before_commit(&batch, &outcome, &aside);
         self.commit(batch, outcome, aside).await;
     }
 
