@@ -21,3 +21,4 @@ mod tags;
 mod syscalls;
 mod sessions;
 mod client_live;
+mod metrics;
