@@ -177,6 +177,7 @@ impl Dispatcher {
         let name = &reader.orchestration_name;
         let backoff = options.unregistered_backoff.delay(batch.attempt);
         self.node.announce_unknown(Kind::Orchestration, name, "the store");
+        self.node.announce_unknown_version(name, reader.version.as_deref());
         tracing::warn!(
             target: targets::ORCHESTRATION_DISPATCHER,
             instance = %batch.instance(),
