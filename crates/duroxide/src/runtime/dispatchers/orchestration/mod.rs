@@ -20,7 +20,7 @@ use self::commit::Aside;
 pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
-use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, TurnCommit};
+use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, TurnCommit};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
@@ -67,8 +67,7 @@ impl Dispatcher {
                     options.dispatcher_long_poll_timeout,
                     Some(&self.filter),
                 );
-                let target = targets::ORCHESTRATION_DISPATCHER;
-                pace.fetch(&stop, min_interval, target, fetch).await
+                pace.fetch(&stop, min_interval, log_fetch_error, fetch).await
             };
             match fetched {
                 None => return,
@@ -215,4 +214,9 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
+}
+
+fn log_fetch_error(error: &ProviderError) {
+    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %error, retryable = error.retryable,
+        "fetch failed");
 }
