@@ -22,3 +22,5 @@ mod syscalls;
 mod sessions;
 mod client_live;
 mod metrics;
+mod logs;
+mod safety_net;
