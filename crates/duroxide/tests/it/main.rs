@@ -24,3 +24,4 @@ mod client_live;
 mod metrics;
 mod logs;
 mod safety_net;
+mod worker_crowd;
