@@ -32,3 +32,8 @@ mod retries;
 mod tags;
 mod syscalls;
 mod sessions;
+mod client_live;
+mod metrics;
+mod logs;
+mod safety_net;
+mod worker_crowd;

@@ -112,15 +112,15 @@ fn r4_100_results_are_delivered_by_schedule_event() {
 fn r4_100_r3_93_waits_and_dequeues_by_hand() {
     let ctx = bare_context();
     let (wait, dequeue) = (ctx.schedule_wait("E"), ctx.dequeue_event("Q"));
-    ctx.deliver_external_event("E", "early");
-    ctx.deliver_queue_message("Q", "kept");
+    ctx.deliver_external_event("E".into(), "early".into());
+    ctx.deliver_queue_message("Q".into(), "kept".into());
     ctx.bind_token(1, 2);
     ctx.bind_external_subscription(2, "E");
     ctx.bind_token(2, 3);
     ctx.bind_queue_subscription(3, "Q");
     let mut wait = Box::pin(wait);
     assert_eq!(polled(wait.as_mut()), None);
-    ctx.deliver_external_event("E", "in time");
+    ctx.deliver_external_event("E".into(), "in time".into());
     assert_eq!(polled(wait), Some("in time".to_owned()));
     assert_eq!(polled(dequeue), Some("kept".to_owned()));
 }

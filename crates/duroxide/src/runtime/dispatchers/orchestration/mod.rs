@@ -20,7 +20,7 @@ use self::commit::Aside;
 pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
-use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, TurnCommit};
+use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, TurnCommit};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
@@ -41,6 +41,7 @@ struct Batch {
     lock_token: String,
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
+    worker_id: String,
     lease: Lease,
 }
 
@@ -66,8 +67,7 @@ impl Dispatcher {
                     options.dispatcher_long_poll_timeout,
                     Some(&self.filter),
                 );
-                let target = targets::ORCHESTRATION_DISPATCHER;
-                pace.fetch(&stop, min_interval, target, fetch).await
+                pace.fetch(&stop, min_interval, log_fetch_error, fetch).await
             };
             match fetched {
                 None => return,
@@ -92,8 +92,9 @@ impl Dispatcher {
         let instance = item.instance.clone();
         let lease = self.leases.hold(&lock_token);
         let attempt = self.pardons.counted(&instance, attempt);
-        let batch = Batch { item, lock_token, attempt, lease };
-        if let Err(panic) = catch_panic(self.process(batch, worker_id)).await {
+        let worker_id = worker_id.to_owned();
+        let batch = Batch { item, lock_token, attempt, worker_id, lease };
+        if let Err(panic) = catch_panic(self.process(batch)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
         }
@@ -102,19 +103,19 @@ impl Dispatcher {
     }
 
     /// One fetched batch, from admission to commit.
-    async fn process(self: &Arc<Self>, mut batch: Batch, worker_id: &str) {
+    async fn process(self: &Arc<Self>, mut batch: Batch) {
         self.delay_for_tests(batch.instance()).await;
         let history = HistoryManager::from_owned(std::mem::take(&mut batch.item.history));
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
-            Admission::Run => self.run(batch, history, worker_id).await,
+            Admission::Run => self.run(batch, history).await,
             Admission::Retry { after, why } => self.abandon(&batch, after, &why).await,
             Admission::Discard => self.discard(batch, &history).await,
             Admission::Poison => self.poison(batch, history).await,
         }
     }
 
-    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager, worker_id: &str) {
+    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
         let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
@@ -142,7 +143,7 @@ impl Dispatcher {
             foreign_wait: self.node.tuning.foreign_wait,
         };
         let outcome = run_turn(turn);
-        self.report_before_commit(&batch, &outcome, &aside, worker_id);
+        self.report_before_commit(&batch, &outcome, &aside);
         self.commit(batch, outcome, aside).await;
     }
 
@@ -175,6 +176,7 @@ impl Dispatcher {
         let name = &reader.orchestration_name;
         let backoff = options.unregistered_backoff.delay(batch.attempt);
         self.node.announce_unknown(Kind::Orchestration, name, "the store");
+        self.node.announce_unknown_version(name, reader.version.as_deref());
         tracing::warn!(
             target: targets::ORCHESTRATION_DISPATCHER,
             instance = %batch.instance(),
@@ -212,4 +214,9 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
+}
+
+fn log_fetch_error(error: &ProviderError) {
+    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %error, retryable = error.retryable,
+        "fetch failed");
 }

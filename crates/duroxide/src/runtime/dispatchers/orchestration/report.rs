@@ -12,6 +12,16 @@ use crate::runtime::node::Kind;
 use crate::runtime::observability::labels::{self, ErrorLabels};
 use crate::runtime::observability::targets;
 
+/// One log record about an execution (R9.53).
+macro_rules! record {
+    ($level:ident, $batch:expr, $fact:expr, $execution_id:expr, $($rest:tt)*) => {
+        tracing::$level!(target: targets::ORCHESTRATION_DISPATCHER,
+            instance_id = %$batch.instance(), execution_id = %$execution_id,
+            orchestration_name = %$fact.name, orchestration_version = %$fact.version,
+            worker_id = %$batch.worker_id, $($rest)*)
+    };
+}
+
 /// What is left to tell once an outcome has become a commit.
 pub(super) struct Summary {
     status: TurnStatus,
@@ -35,19 +45,13 @@ impl Summary {
 
 impl Dispatcher {
     /// Says what the code did wrong, before anything else can go wrong.
-    pub(super) fn report_before_commit(
-        &self,
-        batch: &Batch,
-        outcome: &TurnOutcome,
-        aside: &Aside,
-        worker_id: &str,
-    ) {
+    pub(super) fn report_before_commit(&self, batch: &Batch, outcome: &TurnOutcome, aside: &Aside) {
         let name = &aside.orchestration_name;
         if let Some(report) = &outcome.divergence {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance_id = %batch.instance(), execution_id = %aside.execution_id,
                 orchestration_name = %name, orchestration_version = %aside.version,
-                %worker_id, "nondeterminism\n{report}");
+                worker_id = %batch.worker_id, "nondeterminism\n{report}");
         }
         if outcome.waits_for_foreign {
             self.node.metrics.record_foreign_wait(name);
@@ -129,9 +133,7 @@ impl Dispatcher {
             labels::INITIATED_BY_CLIENT
         };
         metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
-        tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
-            instance_id = %batch.instance(), %execution_id, orchestration_name = %begun.name,
-            orchestration_version = %begun.version, "Orchestration started");
+        record!(debug, batch, begun, execution_id, "Orchestration started");
     }
 
     fn report_ending(
@@ -144,13 +146,17 @@ impl Dispatcher {
         let metrics = &self.node.metrics;
         let label = match status {
             TurnStatus::Running => return,
-            TurnStatus::Completed(_) => labels::STATUS_SUCCESS,
+            TurnStatus::Completed(_) => {
+                record!(debug, batch, fact, execution_id, "Orchestration completed");
+                labels::STATUS_SUCCESS
+            }
             TurnStatus::Failed(details) => {
-                self.report_failure(batch, details, fact);
+                self.report_failure(batch, details, fact, execution_id);
                 labels::STATUS_FAILED
             }
             TurnStatus::ContinuedAsNew(_) => {
                 metrics.record_continue_as_new(&fact.name, execution_id);
+                record!(debug, batch, fact, execution_id, "Orchestration continued as new");
                 labels::STATUS_CONTINUED_AS_NEW
             }
         };
@@ -167,26 +173,24 @@ impl Dispatcher {
             fact.turns,
             fact.events,
         );
-        tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
-            instance_id = %batch.instance(), %execution_id, orchestration_name = %fact.name,
-            orchestration_version = %fact.version, status = label, turns = fact.turns,
-            "Orchestration ended");
     }
 
     /// R9.53: application failures are the user's affair, others need an operator.
-    fn report_failure(&self, batch: &Batch, details: &ErrorDetails, fact: &ExecutionFact) {
+    fn report_failure(
+        &self,
+        batch: &Batch,
+        details: &ErrorDetails,
+        fact: &ExecutionFact,
+        execution_id: u64,
+    ) {
         let ErrorLabels { error_type, category } = ErrorLabels::from(details);
         let metrics = &self.node.metrics;
         metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
         let error = details.display_message();
         if matches!(details, ErrorDetails::Application { .. }) {
-            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
-                "Orchestration failed");
+            record!(warn, batch, fact, execution_id, error_type, %error, "Orchestration failed");
         } else {
-            tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
-                "Orchestration failed");
+            record!(error, batch, fact, execution_id, error_type, %error, "Orchestration failed");
         }
     }
 }

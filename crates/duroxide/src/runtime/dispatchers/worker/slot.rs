@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use crate::providers::{SessionFetchConfig, WorkItem};
+use crate::providers::{ProviderError, SessionFetchConfig, WorkItem};
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::dispatchers::FAR_AHEAD;
 use crate::runtime::dispatchers::fetch::{Pace, or_stop};
@@ -67,7 +67,7 @@ impl Slot {
             &options.worker_tag_filter,
         );
         let min_interval = options.dispatcher_min_poll_interval;
-        self.pace.fetch(stop, min_interval, targets::WORKER, fetch).await
+        self.pace.fetch(stop, min_interval, log_fetch_error, fetch).await
     }
 
     /// R7.68: at the limit, only work without a session.
@@ -106,4 +106,8 @@ impl Slot {
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         node.metrics.record_worker_dispatcher_execution_duration(took_ms);
     }
+}
+
+fn log_fetch_error(error: &ProviderError) {
+    tracing::warn!(target: targets::WORKER, %error, retryable = error.retryable, "fetch failed");
 }
