@@ -9,12 +9,14 @@ use duroxide::providers::Provider;
 use duroxide::providers::memory::MemoryProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
-use duroxide::{ActivityContext, Client, OrchestrationRegistry, RuntimeOptions};
+use duroxide::{
+    ActivityContext, Client, OrchestrationRegistry, OrchestrationStatus, RuntimeOptions,
+};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::PATIENCE;
 use crate::support::faults::{Fault, Faults, FaultyProvider, busy};
+use crate::support::{PATIENCE, World, check, world};
 
 /// Whether something is still there.
 struct Alive(Arc<AtomicBool>);
@@ -270,15 +272,19 @@ fn r7_8_everything_works_on_a_single_thread() {
     });
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_runtime_that_is_dropped_stops() {
-    let mut scene = Scene::new().await;
-    scene.work().await;
-    let other = Scene::new().await;
-    drop(std::mem::replace(&mut scene.runtime, other.runtime.clone()));
-    sleep(Duration::from_secs(1)).await;
-    scene.assert_gone();
-    other.runtime.clone().shutdown(None).await;
+/// R7.1: the dispatchers belong to nobody. People start a runtime and let go of the handle.
+#[tokio::test]
+async fn r7_1_a_runtime_whose_handle_is_dropped_goes_on() {
+    let World { memory, client, runtime } = world()
+        .echo("A")
+        .orchestration("Main", |ctx, input| async move { ctx.schedule_activity("A", input).await })
+        .start()
+        .await;
+    drop(runtime);
+    client.start_orchestration("i", "Main", "x").await.unwrap();
+    let status = client.wait_for_orchestration("i", PATIENCE).await.unwrap();
+    assert!(matches!(status, OrchestrationStatus::Completed { output, .. } if output == "A:x"));
+    check(&memory).await;
 }
 
 #[tokio::test(start_paused = true)]
