@@ -275,7 +275,7 @@ fn r7_8_everything_works_on_a_single_thread() {
 /// R7.1: the dispatchers belong to nobody. People start a runtime and let go of the handle.
 #[tokio::test]
 async fn r7_1_a_runtime_whose_handle_is_dropped_goes_on() {
-    let World { memory, client, runtime } = world()
+    let World { memory, client, runtime, .. } = world()
         .echo("A")
         .orchestration("Main", |ctx, input| async move { ctx.schedule_activity("A", input).await })
         .start()
