@@ -22,6 +22,11 @@ impl Kv {
         self.recorded_stamps.entry(key.to_owned()).or_default().push_back(stamp_ms);
     }
 
+    /// Forgets the oldest stamp of a key: the code no longer makes that write.
+    pub(crate) fn forget_stamp(&mut self, key: &str) {
+        self.recorded_stamps.get_mut(key).and_then(VecDeque::pop_front);
+    }
+
     /// Sets a key; its stamp.
     pub(super) fn set(&mut self, key: &str, value: &str, now_ms: u64) -> u64 {
         let recorded = self.recorded_stamps.get_mut(key).and_then(VecDeque::pop_front);

@@ -1,6 +1,6 @@
 //! What orchestration code holds: the context, its durable futures, and the state behind them.
 //!
-//! A scheduling call only notes what was asked for (an [`Action`](crate::model::Action) under a
+//! A scheduling call only notes what was asked for (an [`Action`] under a
 //! fresh token) and returns a future. The replay engine takes the notes after each poll, binds
 //! tokens to event ids, and delivers results into the state that the futures read.
 

@@ -8,7 +8,11 @@ use serde_json::Value;
 /// can talk to each other; a string that is itself a JSON string literal keeps its quotes, since it
 /// would lose them on the way back (L20).
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
-    match serde_json::to_value(value).map_err(|e| e.to_string())? {
+    let mut value = serde_json::to_value(value).map_err(|e| e.to_string())?;
+    // Sorted already, unless some crate of the program asks for `preserve_order`: that must not
+    // change what replay compares.
+    value.sort_all_objects();
+    match value {
         Value::String(text) if serde_json::from_str::<String>(&text).is_err() => Ok(text),
         value => serde_json::to_string(&value).map_err(|e| e.to_string()),
     }

@@ -62,6 +62,23 @@ impl Default for BackoffStrategy {
 }
 
 /// How often and how patiently an activity is tried.
+///
+/// ```
+/// # use duroxide_core::model::{BackoffStrategy, RetryPolicy};
+/// # use std::time::Duration;
+/// let policy = RetryPolicy::new(5)
+///     .with_backoff(BackoffStrategy::Exponential {
+///         base: Duration::from_millis(100),
+///         multiplier: 3.0,
+///         max: Duration::from_secs(2),
+///     })
+///     .with_timeout(Duration::from_secs(30)); // Of one attempt.
+///
+/// let pauses = [1, 2, 3, 4].map(|failed| policy.delay_for_attempt(failed).as_millis());
+/// assert_eq!(pauses, [100, 300, 900, 2_000]);
+/// ```
+///
+/// Orchestrations pass it to `schedule_activity_with_retry`.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
     /// Attempts in all, at least 1.

@@ -34,6 +34,10 @@ pub use turn::{FetchedTurn, RejectedCommit, TurnCommit};
 
 /// A store with two peek-lock queues.
 ///
+/// What each method has to guarantee, and in which order things happen inside it, is chapter 8 of
+/// `docs/behaviour.md`. Locks are handed out as tokens; a token that is no longer valid is answered
+/// with a permanent error, contention with a retryable one.
+///
 /// The methods up to `get_instance_stats` are the contract every provider fulfils. Those after it
 /// have default bodies built from the others: a provider that can do better overrides them, a
 /// wrapper that knows nothing of them still sees every call.

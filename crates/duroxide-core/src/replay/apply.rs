@@ -23,6 +23,7 @@ impl Execution {
             EventKind::ExternalSubscribed2 { name, topic } => {
                 self.bind_schedule(event, Class::Wait)?;
                 self.ctx.state().signals.subscribe_topic(event.event_id, name, topic);
+                self.must_poll = true; // Arrivals are matched by index: its own may be there.
                 Ok(())
             }
             _ => match completion_of(&event.kind) {

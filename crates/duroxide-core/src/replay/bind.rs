@@ -24,15 +24,20 @@ impl Execution {
     pub(super) fn bind_chained(&mut self, event: &Event) -> Result<(), Box<Divergence>> {
         let emitted =
             self.expect_action(event, "history OrchestrationChained but no emitted action")?;
-        self.require_match("schedule mismatch", emitted, event).map(|_| ())
+        self.require_match("schedule mismatch", emitted, event)
     }
 
     /// Matches a status or key-value event if an action is waiting; else it is accepted, so that
     /// code may stop publishing (R3.50).
     pub(super) fn bind_note(&mut self, event: &Event, label: &str) -> Result<(), Box<Divergence>> {
         match self.emitted.pop_front() {
-            Some(emitted) => self.require_match(label, emitted, event).map(|_| ()),
-            None => Ok(()),
+            Some(emitted) => self.require_match(label, emitted, event),
+            None => {
+                if let EventKind::KeyValueSet { key, .. } = &event.kind {
+                    self.ctx.state().kv.forget_stamp(key);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -47,9 +52,9 @@ impl Execution {
                 _ => None,
             })
             .position(|cleared| cleared == key);
-        if let Some(place) = same_key {
-            self.emitted.remove(place);
-            return Ok(());
+        // Brought to the front, it is the action that waits.
+        if let Some(emitted) = same_key.and_then(|place| self.emitted.remove(place)) {
+            self.emitted.push_front(emitted);
         }
         self.bind_note(event, "kv clear mismatch")
     }

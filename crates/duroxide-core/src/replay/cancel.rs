@@ -47,22 +47,20 @@ impl ReplayEngine {
     ) -> Result<(), Box<Divergence>> {
         let persisted = &self.baseline[..self.persisted_len.min(self.baseline.len())];
         let Some(last_persisted) = persisted.last() else { return Ok(()) };
-        let recorded: BTreeSet<u64> = persisted
-            .iter()
-            .filter(|event| dropped_by_breadcrumb(event) == Some(operation))
-            .filter_map(|event| event.source_event_id)
-            .collect();
-        if recorded.is_empty() {
-            return Ok(());
-        }
+        let breadcrumbs =
+            || persisted.iter().filter(|event| dropped_by_breadcrumb(event) == Some(operation));
         let repeated: BTreeSet<u64> =
             dropped.iter().copied().filter(|id| *id <= last_persisted.event_id).collect();
-        if recorded.is_subset(&repeated) {
-            return Ok(());
-        }
+        let is_missing = |event: &&Event| {
+            event.source_event_id.is_some_and(|source| !repeated.contains(&source))
+        };
+        let Some(first_missing) = breadcrumbs().find(is_missing) else { return Ok(()) };
+        let recorded: BTreeSet<u64> =
+            breadcrumbs().filter_map(|event| event.source_event_id).collect();
         Err(Divergence::new(format!(
             "cancellation mismatch ({label}): baseline_dropped_future_cancel_requests={recorded:?} ctx_cancelled_in_replayed_segment={repeated:?}"
-        )))
+        ))
+        .at(first_missing))
     }
 
     /// Side effects only for drops recorded now; a replayed drop has none (R3.104).

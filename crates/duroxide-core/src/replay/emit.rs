@@ -30,7 +30,7 @@ impl ReplayEngine {
         let mut emitted_any = self.record_emitted(execution, &mut answers);
         while execution.output.is_none() && (emitted_any || !answers.is_empty()) {
             // As in replay: a dequeue just recorded reads before the next completion is known.
-            let answered = !execution.must_poll && self.deliver_answer(execution, &mut answers);
+            let answered = !execution.must_poll && self.deliver_answer(execution, &mut answers)?;
             let dequeued = execution.poll()?;
             emitted_any = self.record_emitted(execution, &mut answers);
             idle_rounds = if answered || dequeued { 0 } else { idle_rounds + 1 };
@@ -91,8 +91,12 @@ impl ReplayEngine {
     }
 
     /// Delivers one answer: as in replay, the code is polled after each completion.
-    fn deliver_answer(&mut self, execution: &mut Execution, answers: &mut Answers) -> bool {
-        let Some((source, answer)) = answers.pop_front() else { return false };
+    fn deliver_answer(
+        &mut self,
+        execution: &mut Execution,
+        answers: &mut Answers,
+    ) -> Result<bool, ErrorDetails> {
+        let Some((source, answer)) = answers.pop_front() else { return Ok(false) };
         let kind = match answer {
             Ok(result) => EventKind::ActivityCompleted { result },
             Err(message) => EventKind::ActivityFailed {
@@ -103,10 +107,11 @@ impl ReplayEngine {
             },
         };
         let event = self.record(Some(source), kind);
-        // It answers a schedule opened a moment ago, so it cannot diverge.
-        let applied = execution.apply(event);
-        debug_assert!(applied.is_ok(), "{applied:?}");
-        true
+        match execution.apply(event) {
+            Ok(()) => Ok(true),
+            // Its schedule was opened a moment ago: only where ids have run out can it be another's.
+            Err(divergence) => Err(self.diverged(execution, divergence)),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub enum TurnResult {
     Cancelled(String),
 }
 
-/// One turn of one execution.
+/// One turn of one execution. See the [module](super) for an example.
 pub struct ReplayEngine {
     pub(super) baseline: Vec<Event>,
     /// How many events of the baseline were stored before this turn.
@@ -55,6 +55,7 @@ pub struct ReplayEngine {
     pub(super) waits_for_foreign: bool,
     pub(super) fail_on_foreign_wait: bool,
     /// Set by a run of the code.
+    pub(super) code_failed: bool,
     pub(super) live_keys: usize,
     pub(super) custom_status: Option<String>,
     pub(super) cancelled_child_suffixes: Vec<String>,
@@ -83,6 +84,7 @@ impl ReplayEngine {
             report: None,
             waits_for_foreign: false,
             fail_on_foreign_wait: false,
+            code_failed: false,
             live_keys: 0,
             custom_status: None,
             kv_snapshot: HashMap::new(),
@@ -242,7 +244,8 @@ impl ReplayEngine {
         if let Err(error) = ran {
             return TurnResult::Failed(error);
         }
-        if self.fail_on_foreign_wait && self.waits_for_foreign {
+        let is_cancelled = self.index.cancel_reason.is_some();
+        if self.fail_on_foreign_wait && self.waits_for_foreign && !is_cancelled {
             return TurnResult::Failed(ErrorDetails::nondeterminism(FOREIGN_WAIT));
         }
         self.decide(execution)
@@ -250,14 +253,20 @@ impl ReplayEngine {
 
     /// The loop of R3.40 – R3.43 over everything known before this turn's own actions.
     fn replay(&mut self, execution: &mut Execution) -> Result<(), Stop> {
-        remember_stamps(&self.baseline, execution);
+        if execution.rules.strict {
+            remember_stamps(&self.baseline, execution);
+        }
+        execution.ctx.set_is_replaying(self.persisted_len > 0);
         for (position, event) in self.baseline.iter().chain(self.recorder.events()).enumerate() {
+            // What stored events still owe the code was done in an earlier turn: still replaying.
+            execution.poll_if_due().map_err(Stop::Failed)?;
             if position >= self.persisted_len {
                 execution.ctx.set_is_replaying(false);
             }
-            execution.poll_if_due().map_err(Stop::Failed)?;
             if execution.output.is_some() {
-                return self.check_early_return(execution, position);
+                self.check_early_return(execution, position)?;
+                self.deliver_unread(execution, position);
+                return Ok(());
             }
             execution.apply(event).map_err(Stop::Diverged)?;
         }
@@ -288,6 +297,16 @@ impl ReplayEngine {
         }
     }
 
+    /// Messages from `position` on reach no code any more, but its successor, if there is one.
+    fn deliver_unread(&self, execution: &Execution, position: usize) {
+        let mut state = execution.ctx.state();
+        for event in self.history().skip(position) {
+            if let EventKind::QueueEventDelivered { name, data } = &event.kind {
+                state.queues.deliver(name, data);
+            }
+        }
+    }
+
     /// R3.70 – R3.73, in that order.
     fn decide(&mut self, execution: &mut Execution) -> TurnResult {
         if let Some(reason) = &self.index.cancel_reason {
@@ -309,14 +328,19 @@ impl ReplayEngine {
         match execution.output.take() {
             None => TurnResult::Continue,
             Some(Ok(output)) => TurnResult::Completed(output),
-            Some(Err(text)) => TurnResult::Failed(ErrorDetails::application(
-                AppErrorKind::OrchestrationFailed,
-                text,
-            )),
+            Some(Err(text)) => {
+                self.code_failed = true;
+                let kind = AppErrorKind::OrchestrationFailed;
+                TurnResult::Failed(ErrorDetails::application(kind, text))
+            }
         }
     }
 
-    fn diverged(&mut self, execution: &Execution, divergence: Box<Divergence>) -> ErrorDetails {
+    pub(super) fn diverged(
+        &mut self,
+        execution: &Execution,
+        divergence: Box<Divergence>,
+    ) -> ErrorDetails {
         let mut rows = agreed_rows(&execution.matched, self.history());
         rows.push(divergence.row());
         let identity = execution.ctx.identity();

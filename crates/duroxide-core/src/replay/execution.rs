@@ -1,6 +1,5 @@
 //! The running orchestration function: polling it, and what it has asked for so far.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -81,11 +80,11 @@ impl Execution {
     /// Drops the future. Its destructors are user code.
     pub(super) fn discard(&mut self) {
         let future = self.future.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+        if let Err(text) = guarded(|| drop(future)) {
             let identity = self.ctx.identity();
             tracing::error!(target: "duroxide::runtime", instance = %identity.instance_id,
                 orchestration = %identity.orchestration_name,
-                "an orchestration's destructor panicked; ignored");
+                "an orchestration's destructor panicked; ignored: {text}");
         }
     }
 
@@ -94,10 +93,10 @@ impl Execution {
         self.ctx.state().polls = Default::default();
         // R3.5: nothing wakes an orchestration but the engine.
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
+        let polled = guarded(|| future.as_mut().poll(&mut cx));
         self.take_emitted();
         match polled {
-            Err(payload) => Err(panicked(payload.as_ref())),
+            Err(text) => Err(ErrorDetails::application(AppErrorKind::Panicked, text)),
             Ok(Poll::Ready(output)) => {
                 self.output = Some(output);
                 self.discard();
@@ -126,12 +125,19 @@ impl Execution {
     }
 }
 
-/// R3.74.
-fn panicked(payload: &(dyn Any + Send)) -> ErrorDetails {
-    let text = payload
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("orchestration panicked");
-    ErrorDetails::application(AppErrorKind::Panicked, text)
+/// Runs user code; the text of its panic, if it panics (R3.74).
+fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("orchestration panicked")
+            .to_owned();
+        // The payload is user code as well. What its destructor throws in turn is not looked at.
+        if let Err(thrown) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(thrown);
+        }
+        text
+    })
 }

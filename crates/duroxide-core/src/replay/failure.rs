@@ -39,11 +39,9 @@ pub fn fail_turn(turn: FailedTurn) -> TurnOutcome {
         (&instance, execution_id, now_ms),
     ));
     let Facts { name, parent, .. } = Facts::of(&history);
-    let parent = parent.map(|(instance, execution, id)| {
-        (instance, execution.unwrap_or(turn.parent_execution_fallback), id)
-    });
     let engine = ReplayEngine::new(instance, execution_id, history)
         .with_persisted_history_len(persisted_len)
         .with_now_ms(now_ms);
-    Ending { engine, name, parent }.into_failure(turn.details)
+    let parent_execution_fallback = turn.parent_execution_fallback;
+    Ending { engine, name, parent, parent_execution_fallback }.into_failure(turn.details)
 }

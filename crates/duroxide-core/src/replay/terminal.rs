@@ -21,8 +21,9 @@ const PARENT_FAILED: &str = "parent failed";
 pub(super) struct Ending {
     pub(super) engine: ReplayEngine,
     pub(super) name: String,
-    /// Instance, execution and schedule event to notify.
-    pub(super) parent: Option<(String, u64, u64)>,
+    /// Instance, execution and schedule event to notify, as recorded.
+    pub(super) parent: Option<(String, Option<u64>, u64)>,
+    pub(super) parent_execution_fallback: u64,
 }
 
 impl Ending {
@@ -45,7 +46,7 @@ impl Ending {
             }
             TurnResult::Failed(details) => {
                 messages.extend(self.detached_starts());
-                let open = self.started_open_children();
+                let open = self.children_of_a_broken_parent();
                 self.end(EventKind::OrchestrationFailed { details: details.clone() }, "failed");
                 messages.extend(self.tell_parent(Err(&details)));
                 messages.extend(self.dropped_started_child_cancels());
@@ -233,6 +234,7 @@ impl Ending {
 
     fn tell_parent(&self, result: Result<&String, &ErrorDetails>) -> Option<WorkItem> {
         let (parent_instance, parent_execution_id, parent_id) = self.parent.clone()?;
+        let parent_execution_id = parent_execution_id.unwrap_or(self.parent_execution_fallback);
         Some(match result {
             Ok(result) => WorkItem::SubOrchCompleted {
                 parent_instance,
@@ -259,6 +261,12 @@ impl Ending {
         let dropped = self.engine.cancelled_children.iter();
         let wanted = dropped.filter(|(id, _)| position(*id).is_some_and(&wanted));
         self.cancels(wanted.map(|(_, child)| child.clone()).collect(), PARENT_DROPPED)
+    }
+
+    /// Code that returned an error has let go of its children, or means to keep them (R3.110); code
+    /// that did not get to return leaves them to us (L7).
+    fn children_of_a_broken_parent(&self) -> Vec<String> {
+        if self.engine.code_failed { Vec::new() } else { self.started_open_children() }
     }
 
     /// Children that run, as recorded ids (L2: those scheduled in this turn do not).
@@ -303,7 +311,7 @@ impl Ending {
         }
         carried.truncate(MAX_CARRY_FORWARD_EVENTS);
         let (parent_instance, parent_execution_id, parent_id) = match self.parent.clone() {
-            Some((instance, execution, id)) => (Some(instance), Some(execution), Some(id)),
+            Some((instance, execution, id)) => (Some(instance), execution, Some(id)),
             None => (None, None, None),
         };
         WorkItem::ContinueAsNew {

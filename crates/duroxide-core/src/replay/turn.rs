@@ -71,10 +71,8 @@ pub fn run_turn(turn: Turn) -> TurnOutcome {
     engine.prep_completions(messages.completion_messages);
     let result = engine.execute_orchestration(turn.handler, input, name.clone(), version, "engine");
     let result = within_limits(&engine, result);
-    let parent = parent.map(|(instance, execution, id)| {
-        (instance, execution.unwrap_or(turn.parent_execution_fallback), id)
-    });
-    Ending { engine, name, parent }.into_outcome(result)
+    let parent_execution_fallback = turn.parent_execution_fallback;
+    Ending { engine, name, parent, parent_execution_fallback }.into_outcome(result)
 }
 
 /// A violation is a failure like any other: it ends the execution once, tells the parent and

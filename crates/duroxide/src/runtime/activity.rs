@@ -10,6 +10,43 @@ use crate::client::Client;
 use crate::providers::Provider;
 
 /// An activity's view of its surroundings. Cheap to clone.
+///
+/// An activity may do anything. It runs at least once: a worker that dies half way is replaced by
+/// another, so effects should bear repetition, for which instance and execution make a good key.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use duroxide::{*, providers::memory::MemoryProvider};
+/// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+/// # async fn upload(_file: String, _key: String) {}
+/// async fn backup(ctx: ActivityContext, file: String) -> Result<String, String> {
+///     ctx.trace_info(format!("backing up {file}"));
+///     let key = format!("{}/{}", ctx.instance_id(), ctx.execution_id());
+///     tokio::select! {
+///         () = upload(file, key.clone()) => Ok(key),
+///         // Nobody wants the result any more: a lost race, a cancelled instance.
+///         () = ctx.cancelled() => Err("given up".into()),
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// #     let activities = ActivityRegistry::builder().register("Backup", backup).build();
+/// #     let orchestrations = OrchestrationRegistry::builder()
+/// #         .register("Nightly", |ctx: OrchestrationContext, file| async move {
+/// #             ctx.schedule_activity("Backup", file).await
+/// #         })
+/// #         .build();
+/// #     let store = Arc::new(MemoryProvider::new());
+/// #     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+/// #     let client = Client::new(store);
+/// #     client.start_orchestration("night-1", "Nightly", "a.db").await?;
+/// #     let key: String =
+/// #         client.wait_for_orchestration_typed("night-1", Duration::from_secs(5)).await??;
+/// #     assert_eq!(key, "night-1/1");
+/// #     runtime.shutdown(None).await;
+/// #     Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ActivityContext {
     call: Arc<ActivityCall>,

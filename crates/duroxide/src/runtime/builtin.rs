@@ -4,14 +4,21 @@
 //! not fit into one turn, and histories of nodes that do not answer in the turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duroxide_core::model::{
     SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_PREFIX, SYSCALL_UTC_NOW_MS,
 };
 use duroxide_core::replay::SystemCalls;
 use serde::Deserialize;
+use tokio::time::sleep;
 
-use super::node::Node;
+use super::node::{Node, log_storage_error};
+use crate::providers::ProviderError;
+
+/// Pauses between tries of one read: from the first to the longest, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Answers system calls of one turn.
 pub(crate) struct TurnSystemCalls {
@@ -55,7 +62,24 @@ struct ValueAddress {
 /// R4.92: missing key or instance is `null`.
 async fn read_value(node: &Node, input: &str) -> Result<String, String> {
     let address: ValueAddress = serde_json::from_str(input).map_err(|error| error.to_string())?;
-    let value = node.store.get_kv_value(&address.instance_id, &address.key).await;
-    let value = value.map_err(|error| error.to_string())?;
+    let value = read_patiently(node, &address).await.map_err(|error| error.to_string())?;
     serde_json::to_string(&value).map_err(|error| error.to_string())
+}
+
+/// An outage of the store is no answer: the read goes on until there is one, or until the activity
+/// loses its lock.
+async fn read_patiently(
+    node: &Node,
+    address: &ValueAddress,
+) -> Result<Option<String>, ProviderError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let read = node.store.get_kv_value(&address.instance_id, &address.key).await;
+        if !read.as_ref().is_err_and(ProviderError::is_retryable) {
+            return read;
+        }
+        log_storage_error(&address.instance_id, read);
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }

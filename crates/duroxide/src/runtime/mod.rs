@@ -65,6 +65,31 @@ impl Runtime {
 
     /// Starts a runtime on a store.
     ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{OrchestrationRegistry, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::registry::ActivityRegistry;
+    /// use duroxide::RuntimeOptions;
+    /// use duroxide::runtime::Runtime;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let (activities, orchestrations) =
+    /// #     (ActivityRegistry::builder().build(), OrchestrationRegistry::builder().build());
+    /// let options = RuntimeOptions {
+    ///     worker_concurrency: 16,
+    ///     max_attempts: 5,
+    ///     worker_lock_timeout: Duration::from_secs(60),
+    ///     ..RuntimeOptions::default()
+    /// };
+    /// let runtime = Runtime::start_with_options(store, activities, orchestrations, options).await;
+    ///
+    /// // Whatever is in hand has five seconds to end; the rest is repeated by the next runtime.
+    /// runtime.shutdown(Some(5_000)).await;
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// If the options contradict each other; see [`RuntimeOptions`].
     pub async fn start_with_options(
@@ -170,6 +195,7 @@ impl Runtime {
             leases,
             lead: Lead::new(),
             filter: options.capability_filter(),
+            pardons: orchestration::Pardons::default(),
         });
         for index in 0..options.orchestration_concurrency {
             let worker_id = format!("orch-{index}-{}", node.runtime_id);

@@ -69,11 +69,9 @@ impl Node {
             Kind::Activity => self.activities.list_names(),
             Kind::Orchestration => self.orchestrations.list_names(),
         };
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        if announced.len() >= ANNOUNCED_NAMES_MAX || !announced.insert((kind, name.to_owned())) {
+        if !self.is_first_mention(kind, name) {
             return;
         }
-        drop(announced);
         let kind = match kind {
             Kind::Activity => "activity",
             Kind::Orchestration => "orchestration",
@@ -85,6 +83,27 @@ impl Node {
             "{kind} '{name}' is not registered in this process; known names closest to it: [{closest}]. \
              Unless another node registers it, it will be retried and then given up"
         );
+    }
+
+    /// The same for a version of a name that has others here.
+    pub(crate) fn announce_unknown_version(&self, name: &str, version: Option<&str>) {
+        let known = self.orchestrations.list_versions(name);
+        let Some(version) = version.filter(|_| !known.is_empty()) else { return };
+        if !self.is_first_mention(Kind::Orchestration, &format!("{name}@{version}")) {
+            return;
+        }
+        let known = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        tracing::warn!(
+            target: targets::REGISTRY,
+            %name, %version, %known,
+            "version {version} of orchestration '{name}' is not registered in this process, which \
+             has [{known}]. Unless another node registers it, it will be retried and then given up"
+        );
+    }
+
+    fn is_first_mention(&self, kind: Kind, name: &str) -> bool {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.len() < ANNOUNCED_NAMES_MAX && announced.insert((kind, name.to_owned()))
     }
 }
 

@@ -64,26 +64,26 @@ fn r3_50_notes_must_match_if_an_action_is_waiting() {
         (
             "2 status s",
             expect![[r#"
-            failed nondeterminism: custom status mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=CustomStatusUpdated { status: Some("s") }
-        "#]],
+                failed nondeterminism: custom status mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=CustomStatusUpdated { status: Some("s") }
+            "#]],
         ),
         (
             "2 set k v 0s",
             expect![[r#"
-            failed nondeterminism: kv set mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValueSet { key: "k", value: "v", last_updated_at_ms: 1000000 }
-        "#]],
+                failed nondeterminism: kv set mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValueSet { key: "k", value: "v", last_updated_at_ms: 1000000 }
+            "#]],
         ),
         (
             "2 clear k",
             expect![[r#"
-            failed nondeterminism: kv clear mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValueCleared { key: "k" }
-        "#]],
+                failed nondeterminism: kv clear mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValueCleared { key: "k" }
+            "#]],
         ),
         (
             "2 clear-all",
             expect![[r#"
-            failed nondeterminism: kv clear_all mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValuesCleared
-        "#]],
+                failed nondeterminism: kv clear_all mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Go" } vs event=KeyValuesCleared
+            "#]],
         ),
     ] {
         check(&format!("1 started O v1.0.0 \"\"\n{event}"), "", waits, expected);

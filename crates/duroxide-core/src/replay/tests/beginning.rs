@@ -178,8 +178,8 @@ fn r3_33_an_empty_history_is_corrupted() {
         "",
         |_, _| async { Ok(String::new()) },
         expect![[r#"
-        failed nondeterminism: corrupted history: empty
-    "#]],
+            failed nondeterminism: corrupted history: empty
+        "#]],
     );
 }
 
@@ -190,17 +190,17 @@ fn r3_34_a_history_begins_with_its_start() {
         "",
         |_, _| async { Ok(String::new()) },
         expect![[r#"
-        failed nondeterminism: corrupted history: first event must be OrchestrationStarted
-    "#]],
+            failed nondeterminism: corrupted history: first event must be OrchestrationStarted
+        "#]],
     );
     check(
         "",
         "raised Go x",
         |_, _| async { Ok(String::new()) },
         expect![[r#"
-        failed nondeterminism: corrupted history: first event must be OrchestrationStarted
-          1 raised Go "x"
-    "#]],
+            failed nondeterminism: corrupted history: first event must be OrchestrationStarted
+              1 raised Go "x"
+        "#]],
     );
 }
 
@@ -248,24 +248,24 @@ fn r3_80_r4_2_replaying_until_the_first_event_that_was_not_persisted() {
         "",
         tell_replaying,
         expect![[r#"
-        completed "false false false"
-    "#]],
+            completed "false false false"
+        "#]],
     );
     check(
         &history(2),
         "",
         tell_replaying,
         expect![[r#"
-        completed "true false false"
-    "#]],
+            completed "true false false"
+        "#]],
     );
     check(
         &history(4),
         "",
         tell_replaying,
         expect![[r#"
-        completed "true true false"
-    "#]],
+            completed "true true false"
+        "#]],
     );
     // Whatever is polled after the loop is new.
     check(
@@ -273,7 +273,7 @@ fn r3_80_r4_2_replaying_until_the_first_event_that_was_not_persisted() {
         "",
         tell_replaying,
         expect![[r#"
-        completed "true true false"
-    "#]],
+            completed "true true false"
+        "#]],
     );
 }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
 use std::sync::Once;
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use ::tracing::field::{Field, Visit};
+use ::tracing::span::{Attributes, Id, Record};
+use ::tracing::{Event, Metadata, Subscriber};
 
 thread_local! {
     /// The records of this thread, while somebody listens.
@@ -17,9 +17,9 @@ thread_local! {
 pub(super) fn captured(f: impl FnOnce()) -> String {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        tracing::subscriber::set_global_default(Capture).expect("the only subscriber");
+        ::tracing::subscriber::set_global_default(Capture).expect("the only subscriber");
         // A test that logged a moment ago may have found that nobody listens, and remembered it.
-        tracing::callsite::rebuild_interest_cache();
+        ::tracing::callsite::rebuild_interest_cache();
     });
     RECORDS.set(Some(String::new()));
     f();

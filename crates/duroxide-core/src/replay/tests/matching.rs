@@ -67,8 +67,8 @@ fn r3_43_l22_returning_before_recorded_work_is_nondeterminism() {
         "",
         only_a,
         expect![[r#"
-        failed nondeterminism: code returned before history was consumed: next event=ActivityScheduled { name: "B", input: "", session_id: None, tag: None }
-    "#]],
+            failed nondeterminism: code returned before history was consumed: next event=ActivityScheduled { name: "B", input: "", session_id: None, tag: None }
+        "#]],
     );
     check(
         r#"
@@ -116,8 +116,8 @@ fn r3_43_l22_older_executions_accept_an_early_return() {
         "",
         only_a,
         expect![[r#"
-        completed "a"
-    "#]],
+            completed "a"
+        "#]],
     );
 }
 

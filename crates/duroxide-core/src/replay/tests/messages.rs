@@ -268,23 +268,23 @@ fn r3_28_system_errors_end_the_orchestration_without_running_it() {
         (
             r#"activity-failed 2 infrastructure "db" "down""#,
             expect![[r#"
-            failed infrastructure db: down
-              5 activity-failed 2 infrastructure db: down
-        "#]],
+                failed infrastructure db: down
+                  5 activity-failed 2 infrastructure db: down
+            "#]],
         ),
         (
             r#"activity-failed 2 poison A 2"#,
             expect![[r#"
-            failed poison: activity A#2 exceeded 11 attempts (max 10)
-              5 activity-failed 2 poison: activity A#2 exceeded 11 attempts (max 10)
-        "#]],
+                failed poison: activity A#2 exceeded 11 attempts (max 10)
+                  5 activity-failed 2 poison: activity A#2 exceeded 11 attempts (max 10)
+            "#]],
         ),
         (
             r#"child-failed 4 nondeterminism "differs""#,
             expect![[r#"
-            failed nondeterminism: differs
-              5 child-failed 4 nondeterminism: differs
-        "#]],
+                failed nondeterminism: differs
+                  5 child-failed 4 nondeterminism: differs
+            "#]],
         ),
         // The first one stays; an application error is none.
         (
@@ -314,9 +314,9 @@ fn r3_29_the_first_cancel_request_stays() {
         twice,
         one_of_each,
         expect![[r#"
-        cancelled "first"
-          5 cancel-requested "first"
-    "#]],
+            cancelled "first"
+              5 cancel-requested "first"
+        "#]],
     );
     let requested = r#"
         1 started O v1.0.0 ""
@@ -330,8 +330,8 @@ fn r3_29_the_first_cancel_request_stays() {
         twice,
         one_of_each,
         expect![[r#"
-        cancelled "recorded"
-    "#]],
+            cancelled "recorded"
+        "#]],
     );
     check(
         r#"
@@ -396,7 +396,7 @@ fn r1_63_a_batch_that_yields_nothing_is_still_a_turn() {
         r#"exec 1 activity-completed 2 "stale""#,
         one_of_each,
         expect![[r#"
-        running
-    "#]],
+            running
+        "#]],
     );
 }

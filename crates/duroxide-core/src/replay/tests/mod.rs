@@ -10,8 +10,27 @@ mod beginning;
 mod matching;
 mod applying;
 mod quiescence;
+mod results;
 mod waits;
 mod queues;
+mod policies;
+mod sending;
+mod drops;
+mod endings;
+mod continuing;
+mod limits;
+mod combinators;
+mod divergences;
+mod foreign_waits;
+mod activities;
+mod children;
+mod tracing;
+mod store;
+mod by_hand;
+mod reading;
+mod ids;
+#[cfg(feature = "replay-version-test")]
+mod topics;
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -22,7 +41,11 @@ use expect_test::Expect;
 use self::notation::{INSTANCE, Settings, Story};
 use super::*;
 use crate::context::{FnOrchestration, OrchestrationContext, OrchestrationHandler};
-use crate::model::{ErrorDetails, Event, EventKind, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
+use crate::model::{
+    ErrorDetails, Event, EventKind, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS, WorkItem,
+};
+
+const FOREIGN: &str = "waits for something that is not durable\n";
 
 /// The handler of a case.
 pub(super) type Code = Arc<dyn OrchestrationHandler>;
@@ -78,6 +101,20 @@ where
     if outcome.status == TurnStatus::Running && !outcome.events.is_empty() {
         history.extend(outcome.events);
         assert_replays(&story.settings, history, handler);
+    }
+}
+
+/// A context that no engine drives.
+pub(super) fn bare_context() -> OrchestrationContext {
+    OrchestrationContext::new(Vec::new(), 1, "i".into(), "O".into(), "1.0.0".into(), None)
+}
+
+/// What a future says when polled once.
+pub(super) fn polled<F: Future>(future: F) -> Option<F::Output> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut cx) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
     }
 }
 
@@ -157,7 +194,7 @@ fn assert_replays(settings: &Settings, history: Vec<Event>, handler: Code) {
     };
     let mut engine = engine(&later, history);
     let result = execute(&mut engine, handler);
-    let text = engine_text(&engine, &result);
+    let text = engine_text(&engine, &result).replace(FOREIGN, "");
     assert_eq!(text, "continue\n", "a cold replay of this turn parts from it");
 }
 
@@ -174,7 +211,7 @@ fn engine_text(engine: &ReplayEngine, result: &TurnResult) -> String {
         writeln!(text, "cancelled children: {ids}").unwrap();
     }
     if engine.waits_for_foreign() {
-        text += "waits for something that is not durable\n";
+        text += FOREIGN;
     }
     text
 }
@@ -194,7 +231,7 @@ fn outcome_text(outcome: &TurnOutcome) -> String {
     }
     cancelled_text(&mut text, &outcome.cancelled);
     if outcome.waits_for_foreign {
-        text += "waits for something that is not durable\n";
+        text += FOREIGN;
     }
     text
 }

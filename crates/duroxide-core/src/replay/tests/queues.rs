@@ -287,17 +287,17 @@ fn r3_158_l15_strict_nothing_is_read_twice_or_skipped() {
         THREE,
         reads_behind_a_held_one,
         expect![[r#"
-        completed "2 1 3"
-          2 queue q "1"
-          3 queue q "2"
-          4 queue q "3"
-          5 dequeue q
-          6 dequeue q
-          7 dequeue q
-          8 dequeue q
-          9 dequeue-cancelled 5 dropped_future
-        actions: dequeue 5, dequeue 6, dequeue 7, dequeue 8
-    "#]],
+            completed "2 1 3"
+              2 queue q "1"
+              3 queue q "2"
+              4 queue q "3"
+              5 dequeue q
+              6 dequeue q
+              7 dequeue q
+              8 dequeue q
+              9 dequeue-cancelled 5 dropped_future
+            actions: dequeue 5, dequeue 6, dequeue 7, dequeue 8
+        "#]],
     );
 }
 
@@ -380,26 +380,26 @@ fn r4_41_r2_95_typed_messages_and_older_names() {
         "queue q 7\nqueue q x\nqueue q [1]",
         typed,
         expect![[r#"
-        completed "7 x [1]"
-          2 queue q "7"
-          3 queue q "x"
-          4 queue q "[1]"
-          5 dequeue q
-          6 dequeue q
-          7 dequeue q
-        actions: dequeue 5, dequeue 6, dequeue 7
-    "#]],
+            completed "7 x [1]"
+              2 queue q "7"
+              3 queue q "x"
+              4 queue q "[1]"
+              5 dequeue q
+              6 dequeue q
+              7 dequeue q
+            actions: dequeue 5, dequeue 6, dequeue 7
+        "#]],
     );
     check(
         started,
         "queue q x",
         typed,
         expect![[r#"
-        failed panic: queue message cannot be decoded: expected value at line 1 column 1
-          2 queue q "x"
-          3 dequeue q
-        actions: dequeue 3
-    "#]],
+            failed panic: queue message cannot be decoded: expected value at line 1 column 1
+              2 queue q "x"
+              3 dequeue q
+            actions: dequeue 3
+        "#]],
     );
 }
 

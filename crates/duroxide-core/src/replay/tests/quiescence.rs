@@ -330,11 +330,11 @@ fn r4_95_without_a_source_and_for_other_instances_values_a_worker_answers() {
         "start O in",
         |ctx, _| async move { ctx.new_guid().await },
         expect![[r#"
-        running
-          1 started O v1.0.0 "in"
-          2 activity __duroxide_syscall:new_guid ""
-        worker: run 2 __duroxide_syscall:new_guid ""
-    "#]],
+            running
+              1 started O v1.0.0 "in"
+              2 activity __duroxide_syscall:new_guid ""
+            worker: run 2 __duroxide_syscall:new_guid ""
+        "#]],
     );
 }
 

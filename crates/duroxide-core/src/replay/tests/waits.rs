@@ -194,12 +194,12 @@ fn r3_87_a_wait_dropped_before_it_was_recorded_holds_its_place_until_its_breadcr
         "",
         code,
         expect![[r#"
-        continue
-          2 wait Go
-          3 wait Go
-          4 wait-cancelled 2 dropped_future
-        actions: wait 2, wait 3
-    "#]],
+            continue
+              2 wait Go
+              3 wait Go
+              4 wait-cancelled 2 dropped_future
+            actions: wait 2, wait 3
+        "#]],
     );
     // A signal before the breadcrumb would go to its place ...
     check(
@@ -315,17 +315,17 @@ fn r4_37_r2_95_a_typed_signal() {
         r#"raised Go "[1,2,3]""#,
         numbers,
         expect![[r#"
-        completed "3"
-          3 raised Go "[1,2,3]"
-    "#]],
+            completed "3"
+              3 raised Go "[1,2,3]"
+        "#]],
     );
     check(
         history,
         r#"raised Go "no list""#,
         numbers,
         expect![[r#"
-        failed panic: event payload cannot be decoded: expected ident at line 1 column 2
-          3 raised Go "no list"
-    "#]],
+            failed panic: event payload cannot be decoded: expected ident at line 1 column 2
+              3 raised Go "no list"
+        "#]],
     );
 }

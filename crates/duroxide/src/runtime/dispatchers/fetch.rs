@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::providers::ProviderError;
+use crate::runtime::catch_panic::catch_panic;
 
 /// The right to wait for work, held by one free slot at a time.
 pub(crate) struct Lead(Semaphore);
@@ -32,16 +33,19 @@ pub(crate) struct Pace {
 impl Pace {
     /// Runs a fetch, then waits as its result demands: not at all with work in hand, the rest of
     /// the minimum interval after nothing (R7.21), growing pauses after errors (R7.22, R7.23).
-    /// `None` means: stop.
+    /// `None` means: stop. Errors go to `log`, which knows the log target.
     pub(crate) async fn fetch<T>(
         &mut self,
         stop: &CancellationToken,
         min_interval: Duration,
-        target: &str,
+        log: fn(&ProviderError),
         fetch: impl Future<Output = Result<Option<T>, ProviderError>>,
     ) -> Option<Option<T>> {
         let began = Instant::now();
-        let fetched = or_stop(stop, fetch).await?;
+        // A store that panics is a broken store, not the end of a slot.
+        let fetched = or_stop(stop, catch_panic(fetch)).await?.unwrap_or_else(|panic| {
+            Err(ProviderError::permanent("fetch", format!("the store panicked: {panic}")))
+        });
         let pause = match fetched {
             Ok(Some(item)) => {
                 self.errors_in_a_row = 0;
@@ -52,7 +56,7 @@ impl Pace {
                 min_interval.saturating_sub(began.elapsed())
             }
             Err(error) => {
-                tracing::warn!(dispatcher = target, %error, retryable = error.retryable, "fetch failed");
+                log(&error);
                 self.pause_after(&error)
             }
         };
@@ -110,15 +114,24 @@ mod tests {
         let began = Instant::now();
         let interval = Duration::from_millis(100);
         let nothing = async || Ok(None::<()>);
-        assert_eq!(pace.fetch(&stop, interval, "t", nothing()).await, Some(None));
+        assert_eq!(pace.fetch(&stop, interval, |_| {}, nothing()).await, Some(None));
         assert_eq!(began.elapsed(), interval);
         let slow = async {
             sleep(interval * 2).await;
             Ok(None::<()>)
         };
-        assert_eq!(pace.fetch(&stop, interval, "t", slow).await, Some(None));
+        assert_eq!(pace.fetch(&stop, interval, |_| {}, slow).await, Some(None));
         assert_eq!(began.elapsed(), interval * 3);
         stop.cancel();
-        assert_eq!(pace.fetch(&stop, interval, "t", nothing()).await, None); // R7.20
+        assert_eq!(pace.fetch(&stop, interval, |_| {}, nothing()).await, None); // R7.20
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r7_23_a_store_that_panics_costs_a_pause() {
+        let (stop, mut pace) = (CancellationToken::new(), Pace::default());
+        let began = Instant::now();
+        let broken = async { panic!("out of memory") };
+        let fetched: Option<Option<()>> = pace.fetch(&stop, Duration::ZERO, |_| {}, broken).await;
+        assert_eq!((fetched, began.elapsed()), (Some(None), Duration::from_millis(100)));
     }
 }

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::FAR_AHEAD;
 use crate::providers::{Provider, ProviderError};
+use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::observability::targets;
 
 /// Locks due within so short a time are renewed together.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// Pause before a renewal that failed for a passing reason is tried again.
+/// Pause before a renewal that failed for a passing reason is tried again; shorter for short locks.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Which locks a keeper keeps.
@@ -67,6 +69,7 @@ pub(crate) struct Lease {
 
 impl LeaseKeeper {
     pub(crate) fn new(kind: LockKind, timeout: Duration, buffer: Duration) -> Arc<Self> {
+        let timeout = timeout.min(FAR_AHEAD);
         let interval = renewal_interval(timeout, buffer);
         let (held, changed) = (Mutex::default(), Notify::new());
         Arc::new(Self { kind, timeout, interval, held, changed })
@@ -130,12 +133,7 @@ impl LeaseKeeper {
             let (store, kind, timeout) = (Arc::clone(store), self.kind, self.timeout);
             renewals.spawn(tracker.track_future(async move {
                 let began = Instant::now();
-                let result = match kind {
-                    LockKind::Turn => {
-                        store.renew_orchestration_item_lock(&entry.token, timeout).await
-                    }
-                    LockKind::Activity => store.renew_work_item_lock(&entry.token, timeout).await,
-                };
+                let result = renew(store.as_ref(), kind, &entry, timeout).await;
                 Renewed { id, entry, began, result }
             }));
         }
@@ -155,7 +153,8 @@ impl LeaseKeeper {
             Err(error) if error.is_retryable() && Instant::now() < entry.expires_at => {
                 tracing::warn!(target: targets::RUNTIME, %error, kind = ?self.kind,
                     "lock renewal failed, trying again");
-                let again = (Instant::now() + RETRY_PAUSE).min(entry.expires_at);
+                let pause = RETRY_PAUSE.min(self.timeout / 20);
+                let again = (Instant::now() + pause).min(entry.expires_at);
                 held.insert(id, again, entry);
             }
             Err(error) => {
@@ -206,17 +205,37 @@ impl Drop for Lease {
     }
 }
 
-/// How long to wait between renewals (R7.61). Locks of a second or less are renewed at half time:
-/// waiting a full second would be too late.
+/// One renewal. If it panics or never answers it has failed, and the lock will be gone.
+async fn renew(
+    store: &dyn Provider,
+    kind: LockKind,
+    entry: &Entry,
+    timeout: Duration,
+) -> Result<(), ProviderError> {
+    let call = async {
+        match kind {
+            LockKind::Turn => store.renew_orchestration_item_lock(&entry.token, timeout).await,
+            LockKind::Activity => store.renew_work_item_lock(&entry.token, timeout).await,
+        }
+    };
+    match timeout_at(entry.expires_at, catch_panic(call)).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(ProviderError::retryable("renew", format!("panicked: {panic}"))),
+        Err(_) => Err(ProviderError::retryable("renew", "no answer until the lock ran out")),
+    }
+}
+
+/// How long to wait between renewals (R7.61). Never so long that less than a second is left of the
+/// lock, or of a short lock less than half: the renewal would come too late.
 pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration) -> Duration {
     const SECOND: Duration = Duration::from_secs(1);
-    if timeout >= Duration::from_secs(15) {
-        timeout.saturating_sub(buffer).max(SECOND)
-    } else if timeout <= SECOND {
-        timeout / 2
+    let interval = if timeout >= Duration::from_secs(15) {
+        timeout.saturating_sub(buffer)
     } else {
-        Duration::from_secs((timeout / 2).as_secs_f64().ceil() as u64).max(SECOND)
-    }
+        Duration::from_secs((timeout / 2).as_secs_f64().ceil() as u64)
+    };
+    let latest = timeout.saturating_sub(SECOND).max(timeout / 2);
+    interval.max(SECOND).min(latest)
 }
 
 #[cfg(test)]
@@ -231,6 +250,8 @@ mod tests {
             (s(5), s(2), s(3)),
             (s(2), s(2), s(1)),
             (s(15), s(20), s(1)),
+            (s(30), s(0), s(29)),
+            (Duration::from_millis(1500), s(0), Duration::from_millis(750)),
             (s(14), s(1), s(7)),
             (s(1), s(0), Duration::from_millis(500)),
             (Duration::from_millis(400), s(0), Duration::from_millis(200)),

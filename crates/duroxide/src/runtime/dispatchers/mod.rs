@@ -9,3 +9,8 @@ pub(crate) mod lease;
 pub(crate) mod fetch;
 pub(crate) mod orchestration;
 pub(crate) mod worker;
+
+use std::time::Duration;
+
+/// Longer than any runtime lives, and safe to add to an instant: what `Duration::MAX` comes to.
+const FAR_AHEAD: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

@@ -8,6 +8,51 @@ use semver::Version;
 use super::{Handlers, Policies, Registry};
 
 /// Collects handlers. Mistakes do not stop it; [`build_result`](Self::build_result) tells them.
+///
+/// Handlers are functions or closures; shared state is captured. Orchestrations have versions:
+/// an execution stays on the version it began with, new ones take what the policy says.
+///
+/// ```
+/// use duroxide::runtime::registry::{ActivityRegistry, VersionPolicy};
+/// use duroxide::{ActivityContext, OrchestrationContext, OrchestrationRegistry};
+/// use semver::Version;
+/// use std::sync::Arc;
+///
+/// async fn charge(_ctx: ActivityContext, cents: u64) -> Result<bool, String> {
+///     Ok(cents < 10_000)
+/// }
+/// async fn order_v1(ctx: OrchestrationContext, cents: u64) -> Result<bool, String> {
+///     ctx.schedule_activity_typed("Charge", &cents).await
+/// }
+/// async fn order_v2(ctx: OrchestrationContext, cents: u64) -> Result<bool, String> {
+///     Ok(cents == 0 || ctx.schedule_activity_typed("Charge", &cents).await?)
+/// }
+///
+/// let currency = Arc::new(String::from("EUR"));
+/// let activities = ActivityRegistry::builder()
+///     .register_typed("Charge", charge)
+///     .register("Print", move |_ctx: ActivityContext, amount: String| {
+///         let currency = Arc::clone(&currency);
+///         async move { Ok(format!("{amount} {currency}")) }
+///     })
+///     .build_result()?;
+/// assert_eq!(activities.count(), 2);
+///
+/// let orchestrations = OrchestrationRegistry::builder()
+///     .register_versioned_typed("Order", "1.0.0", order_v1)
+///     .register_versioned_typed("Order", "2.0.0", order_v2)
+///     .set_policy("Order", VersionPolicy::Exact(Version::new(1, 0, 0)))
+///     .build_result()?;
+/// assert_eq!(orchestrations.resolve_version("Order"), Some(Version::new(1, 0, 0)));
+/// // Time to switch; a runtime that uses a clone of this registry follows.
+/// orchestrations.set_version_policy("Order", VersionPolicy::Latest);
+/// assert_eq!(orchestrations.resolve_version("Order"), Some(Version::new(2, 0, 0)));
+///
+/// let twice = ActivityRegistry::builder().merge(activities.clone()).merge(activities);
+/// let mistakes = twice.build_result().err();
+/// assert!(mistakes.is_some_and(|text| text.contains("duplicate activity in merge: Charge@1.0.0")));
+/// # Ok::<(), String>(())
+/// ```
 pub struct RegistryBuilder<H: ?Sized> {
     pub(super) handlers: Handlers<H>,
     pub(super) policies: Policies,

@@ -20,7 +20,8 @@ fn comparable(name: &str) -> Vec<char> {
     name.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// How many letters were added, lost or changed; nothing if that is more than a third of them.
+/// How many letters were added, lost, changed or swapped; nothing if that is more than a third of
+/// them.
 fn slips_between(known: &[char], wanted: &[char]) -> Option<usize> {
     let longer = known.len().max(wanted.len());
     let slips_max = longer / 3;
@@ -31,21 +32,23 @@ fn slips_between(known: &[char], wanted: &[char]) -> Option<usize> {
     (slips <= slips_max).then_some(slips)
 }
 
-/// Levenshtein's distance, one row at a time.
+/// Levenshtein's distance, where swapping two neighbours is one slip too; three rows at a time.
 fn edit_distance(from: &[char], to: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, from_char) in from.iter().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        row[0] = left;
-        for (j, to_char) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(from_char != to_char);
-            diagonal = row[j + 1];
-            left = changed.min(diagonal + 1).min(left + 1);
-            row[j + 1] = left;
+    let mut before = vec![0; to.len() + 1];
+    let mut above: Vec<usize> = (0..=to.len()).collect();
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let changed = above[j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut slips = changed.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                slips = slips.min(before[j - 2] + 1);
+            }
+            row.push(slips);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row[to.len()]
+    above[to.len()]
 }
 
 #[cfg(test)]
@@ -65,6 +68,9 @@ mod tests {
             ("abc", "", 3),
             ("kitten", "sitting", 3),
             ("flaw", "lawn", 2),
+            ("Order", "Ordre", 1),
+            ("Main", "Mian", 1),
+            ("abcd", "badc", 2),
             ("Größe", "Grösse", 2),
         ] {
             let chars = |text: &str| text.chars().collect::<Vec<char>>();
@@ -79,6 +85,7 @@ mod tests {
         assert_eq!(closest(&known, "send_email"), ["SendEmail", "SendMail"]);
         assert_eq!(closest(&known, "chargecard"), ["ChargeCard"]);
         assert_eq!(closest(&known, "Shop"), ["Ship"]);
+        assert_eq!(closest(&known, "Sihp"), ["Ship"]);
         for wanted in ["", "Refund", "Sh", &"S".repeat(1_000_000)] {
             assert!(closest(&known, wanted).is_empty());
         }

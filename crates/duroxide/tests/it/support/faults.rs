@@ -2,6 +2,7 @@
 //!
 //! It forwards the contract's methods only, as a wrapper written by somebody else would.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
     ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
 };
+use duroxide::random::Random;
 use duroxide::{Event, SystemStats};
 use tokio::sync::Semaphore;
 
@@ -23,6 +25,12 @@ pub enum Fault {
     After(ProviderError),
     /// Never answer.
     Hang,
+    /// Do it, then never answer.
+    HangAfter,
+    /// Panic.
+    Panic,
+    /// Do it after a while.
+    Slow(Duration),
     /// Do it once the gate has a permit; the permit is used up.
     Gate(Arc<Semaphore>),
 }
@@ -35,11 +43,20 @@ pub fn broken() -> Fault {
     Fault::Before(ProviderError::permanent("fault", "broken"))
 }
 
+type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
+
 #[derive(Default)]
 struct Plan {
+    blind: bool,
+    clock_hidden: bool,
+    twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
     outage: bool,
+    /// The call, counted over all methods, at which everything stops, and how.
+    crash: Option<(usize, Fault)>,
+    all_calls: usize,
+    chaos: Option<Chaos>,
     calls: HashMap<&'static str, usize>,
     fired: usize,
     planted: Option<Planted>,
@@ -77,11 +94,44 @@ impl Faults {
         self.0.lock().unwrap().outage = on;
     }
 
+    /// Any call may fail, before or after its deed: so many of a thousand, and whether for good.
+    pub fn chaos(&self, random: &Random, per_mille: u64, for_good: bool) {
+        let random = random.clone();
+        self.0.lock().unwrap().chaos = Some(Chaos { random, per_mille, for_good });
+    }
+
+    /// Fetches ignore the version filter, as those of an old store.
+    pub fn blind(&self) {
+        self.0.lock().unwrap().blind = true;
+    }
+
+    /// The store does not tell its time.
+    pub fn hide_clock(&self) {
+        self.0.lock().unwrap().clock_hidden = true;
+    }
+
+    /// Changes every fetched turn, as a strange store would.
+    pub fn twist(&self, twist: impl Fn(&mut OrchestrationItem) + Send + Sync + 'static) {
+        self.0.lock().unwrap().twist = Some(Arc::new(twist));
+    }
+
+    /// The call of this number, counted from 1 over all methods, ends so; later ones never answer.
+    pub fn crash_at(&self, call: usize, end: Fault) {
+        self.0.lock().unwrap().crash = Some((call, end));
+    }
+
+    /// Whether the call at which everything stops has come.
+    pub fn crashed(&self) -> bool {
+        let plan = self.0.lock().unwrap();
+        plan.crash.as_ref().is_some_and(|(at, _)| *at <= plan.all_calls)
+    }
+
     pub fn clear(&self) {
         let mut plan = self.0.lock().unwrap();
         plan.queued.clear();
         plan.standing.clear();
         plan.outage = false;
+        plan.chaos = None;
     }
 
     /// Calls of a method so far.
@@ -124,12 +174,40 @@ impl Faults {
     fn meet(&self, method: &'static str) -> Option<Fault> {
         let mut plan = self.0.lock().unwrap();
         *plan.calls.entry(method).or_default() += 1;
+        plan.all_calls += 1;
+        let crash = plan.crash.as_ref().and_then(|(at, end)| match plan.all_calls.cmp(at) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(end.clone()),
+            Ordering::Greater => Some(Fault::Hang),
+        });
+        if crash.is_some() {
+            return crash;
+        }
         let queued = plan.queued.get_mut(method).filter(|faults| !faults.is_empty());
         let queued = queued.map(|faults| faults.remove(0));
         let outage = plan.outage.then(busy);
         let fault = queued.or(outage).or_else(|| plan.standing.get(method).cloned());
+        let fault = fault.or_else(|| plan.chaos.as_ref().and_then(Chaos::fault));
         plan.fired += usize::from(fault.is_some());
         fault
+    }
+}
+
+struct Chaos {
+    random: Random,
+    per_mille: u64,
+    for_good: bool,
+}
+
+impl Chaos {
+    fn fault(&self) -> Option<Fault> {
+        let draw = self.random.next_u64();
+        let hit = draw % 1_000 < self.per_mille;
+        hit.then(|| match draw >> 32 & 3 {
+            0 | 1 => busy(),
+            2 if self.for_good => broken(),
+            _ => Fault::After(ProviderError::retryable("fault", "answer lost")),
+        })
     }
 }
 
@@ -152,6 +230,15 @@ macro_rules! met {
             Some(Fault::Before(error)) => Err(error),
             Some(Fault::After(error)) => $call.await.and(Err(error)),
             Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::HangAfter) => {
+                $call.await?;
+                std::future::pending().await
+            }
+            Some(Fault::Panic) => panic!("the store panics"),
+            Some(Fault::Slow(delay)) => {
+                tokio::time::sleep(delay).await;
+                $call.await
+            }
             Some(Fault::Gate(gate)) => {
                 gate.acquire().await.unwrap().forget();
                 $call.await
@@ -167,7 +254,8 @@ impl Provider for FaultyProvider {
     }
 
     fn store_time_ms(&self) -> Option<u64> {
-        self.inner.store_time_ms()
+        let hidden = self.faults.0.lock().unwrap().clock_hidden;
+        self.inner.store_time_ms().filter(|_| !hidden)
     }
 
     async fn fetch_orchestration_item(
@@ -176,11 +264,17 @@ impl Provider for FaultyProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        met!(
-            self,
-            "fetch_orchestration_item",
-            self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter)
-        )
+        let (blind, twist) = {
+            let plan = self.faults.0.lock().unwrap();
+            (plan.blind, plan.twist.clone())
+        };
+        let filter = filter.filter(|_| !blind);
+        let fetch = self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter);
+        let mut fetched = met!(self, "fetch_orchestration_item", fetch);
+        if let (Some(twist), Ok(Some((item, _, _)))) = (twist, &mut fetched) {
+            twist(item);
+        }
+        fetched
     }
 
     async fn ack_orchestration_item(

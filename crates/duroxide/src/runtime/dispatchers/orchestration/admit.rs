@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{EventKind, WorkItem};
+use duroxide_core::model::{Event, EventKind, WorkItem};
 use duroxide_core::replay::HistoryManager;
 use semver::Version;
 
@@ -26,15 +26,17 @@ pub(super) enum Admission {
     Poison,
 }
 
-/// R1.21 – R1.26. Poison comes first, so that an item no node here can run ends at last (L33).
+/// R1.21 – R1.26. Poison comes first, so that an item no node here can run ends at last (L33); but
+/// what has ended cannot fail as well, so whatever comes late is consumed even then (R2.28).
 pub(super) fn admit(
     batch: &Batch,
     history: &HistoryManager,
     options: &RuntimeOptions,
     supported: &SemverRange,
 ) -> Admission {
+    let has_ended = has_ended(history);
     if batch.attempt > options.max_attempts {
-        return Admission::Poison;
+        return if has_ended { Admission::Discard } else { Admission::Poison };
     }
     if let Some(pinned) = incompatible_pin(history, supported) {
         warn_incompatible(batch, &pinned, supported);
@@ -45,8 +47,7 @@ pub(super) fn admit(
         // A newer node may be able to read it, so the wait does not grow.
         return Admission::Retry { after: SECOND, why: format!("history unreadable: {error}") };
     }
-    let failed_after_continuing = history.is_continued_as_new && has_failure(history);
-    if history.is_completed || history.is_failed || failed_after_continuing {
+    if has_ended {
         return Admission::Discard;
     }
     if history.is_continued_as_new && !has_successor(&batch.item.messages) {
@@ -54,6 +55,14 @@ pub(super) fn admit(
         return Admission::Retry { after, why: "successor not started yet".to_owned() };
     }
     Admission::Run
+}
+
+/// Whether no execution follows. Older runtimes wrote a failure after a continue-as-new, too.
+pub(super) fn has_ended(history: &HistoryManager) -> bool {
+    let failed = |event: &Event| matches!(event.kind, EventKind::OrchestrationFailed { .. });
+    history.is_completed
+        || history.is_failed
+        || (history.is_continued_as_new && history.history().iter().any(failed))
 }
 
 /// The pin of the execution if it lies outside the range; an unreadable pin fits everything.
@@ -64,11 +73,6 @@ fn incompatible_pin(history: &HistoryManager, supported: &SemverRange) -> Option
         .filter(|event| matches!(event.kind, EventKind::OrchestrationStarted { .. }));
     let pin = starts.filter_map(|event| Version::parse(&event.duroxide_version).ok()).next()?;
     (!supported.contains(&pin)).then_some(pin)
-}
-
-fn has_failure(history: &HistoryManager) -> bool {
-    let mut events = history.history().iter();
-    events.any(|event| matches!(event.kind, EventKind::OrchestrationFailed { .. }))
 }
 
 fn has_successor(messages: &[WorkItem]) -> bool {

@@ -1,8 +1,9 @@
 //! A child start that hits an existing instance starts nothing, and its parent is told (§1.4).
 
-use duroxide_core::model::{AppErrorKind, ErrorDetails, EventKind, WorkItem};
+use duroxide_core::model::{AppErrorKind, ErrorDetails, WorkItem};
 use duroxide_core::replay::HistoryManager;
 
+use super::admit::has_ended;
 use super::{Batch, Dispatcher};
 
 /// The call that started, or wants to start, a child.
@@ -84,7 +85,6 @@ impl<'a> Call<'a> {
 
 impl<'a> Occupant<'a> {
     fn recorded(history: &'a HistoryManager) -> Self {
-        let failed = |kind: &EventKind| matches!(kind, EventKind::OrchestrationFailed { .. });
         let call = history.parent_instance.as_deref().zip(history.parent_id).map(
             |(parent_instance, parent_id)| Call {
                 parent_instance,
@@ -92,10 +92,7 @@ impl<'a> Occupant<'a> {
                 parent_execution_id: history.parent_execution_id,
             },
         );
-        let has_ended = history.is_completed
-            || history.is_failed
-            || history.history().iter().any(|event| failed(&event.kind));
-        Self { call, has_ended }
+        Self { call, has_ended: has_ended(history) }
     }
 
     /// Whether this is the redelivered start of this very child, which lives (R1.41).

@@ -75,7 +75,7 @@ impl Dispatcher {
         let summary = Summary::of(&outcome);
         let commit = into_commit(&batch, outcome, aside.notices.clone(), aside.execution_id);
         match self.commit_while_leased(&batch, commit).await {
-            Ok(()) => self.report_committed(&batch, summary, aside),
+            Ok(()) => self.report_committed(&batch, summary, aside.execution_id, aside.fact),
             Err(rejected) if self.is_passing(&batch, &rejected.error) => {
                 self.give_back(&batch, rejected.error).await;
             }
@@ -92,7 +92,10 @@ impl Dispatcher {
         let mut pause = FIRST_PAUSE;
         loop {
             let rejected = match self.node.store.commit_turn(&batch.lock_token, commit).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.pardons.forget(batch.instance());
+                    return Ok(());
+                }
                 Err(rejected) => rejected,
             };
             if !rejected.error.is_retryable() || batch.lease.lost().is_cancelled() {
@@ -109,14 +112,18 @@ impl Dispatcher {
         }
     }
 
-    /// Gives back a turn that could not be committed; it will be replayed.
+    /// Gives back a turn that could not be committed; it will be replayed. If the store is to blame
+    /// the attempt does not count: no outage makes poison.
     pub(super) async fn give_back(&self, batch: &Batch, error: ProviderError) {
         tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             %error, "turn not committed; it will be repeated");
-        let store = &self.node.store;
-        let given_back =
-            store.abandon_orchestration_item(&batch.lock_token, Some(GIVE_BACK_DELAY), false).await;
-        log_storage_error(batch.instance(), given_back);
+        let (store, uncount) = (&self.node.store, error.is_retryable());
+        let given_back = store
+            .abandon_orchestration_item(&batch.lock_token, Some(GIVE_BACK_DELAY), uncount)
+            .await;
+        if log_storage_error(batch.instance(), given_back).is_none() && uncount {
+            self.pardons.add(batch.instance());
+        }
     }
 
     /// Whether the turn may succeed another time: the error passes, or our lock is gone and with it
@@ -136,7 +143,7 @@ impl Dispatcher {
         let summary = Summary::of(&outcome);
         let commit = into_commit(batch, outcome, aside.notices.clone(), aside.execution_id);
         match self.commit_while_leased(batch, commit).await {
-            Ok(()) => self.report_committed(batch, summary, aside),
+            Ok(()) => self.report_committed(batch, summary, aside.execution_id, aside.fact),
             Err(rejected) => self.give_back(batch, rejected.error).await,
         }
     }
@@ -155,12 +162,15 @@ impl Dispatcher {
         } else {
             Vec::new()
         };
-        let nothing = HistoryManager::from_owned(Vec::new());
-        let messages = WorkItemReader::from_messages(&aside.start, &nothing, batch.instance());
+        let history = HistoryManager::from_owned(history);
+        let messages = WorkItemReader::from_messages(&aside.start, &history, batch.instance());
+        if history.is_empty() && !messages.has_start_item() {
+            return None; // Gone, and what is gone cannot fail.
+        }
         Some(fail_turn(FailedTurn {
             instance: batch.item.instance.clone(),
             execution_id: aside.execution_id,
-            history,
+            history: history.into_history(),
             parent_execution_fallback: self.parent_execution_fallback(&messages).await,
             messages,
             version: aside.version.clone(),

@@ -5,20 +5,22 @@ mod resolve;
 mod collisions;
 mod commit;
 mod poison;
+mod pardon;
 mod report;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide_core::model::INITIAL_EXECUTION_ID;
+use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn};
 use tokio_util::sync::CancellationToken;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
+pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
-use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, TurnCommit};
+use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, TurnCommit};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
@@ -30,13 +32,16 @@ pub(crate) struct Dispatcher {
     pub(crate) leases: Arc<LeaseKeeper>,
     pub(crate) lead: Lead,
     pub(crate) filter: DispatcherCapabilityFilter,
+    pub(crate) pardons: Pardons,
 }
 
 /// A locked turn on its way through the dispatcher.
 struct Batch {
     item: OrchestrationItem,
     lock_token: String,
+    /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
+    worker_id: String,
     lease: Lease,
 }
 
@@ -62,8 +67,7 @@ impl Dispatcher {
                     options.dispatcher_long_poll_timeout,
                     Some(&self.filter),
                 );
-                let target = targets::ORCHESTRATION_DISPATCHER;
-                pace.fetch(&stop, min_interval, target, fetch).await
+                pace.fetch(&stop, min_interval, log_fetch_error, fetch).await
             };
             match fetched {
                 None => return,
@@ -87,8 +91,10 @@ impl Dispatcher {
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let instance = item.instance.clone();
         let lease = self.leases.hold(&lock_token);
-        let batch = Batch { item, lock_token, attempt, lease };
-        if let Err(panic) = catch_panic(self.process(batch, worker_id)).await {
+        let attempt = self.pardons.counted(&instance, attempt);
+        let worker_id = worker_id.to_owned();
+        let batch = Batch { item, lock_token, attempt, worker_id, lease };
+        if let Err(panic) = catch_panic(self.process(batch)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
         }
@@ -97,19 +103,19 @@ impl Dispatcher {
     }
 
     /// One fetched batch, from admission to commit.
-    async fn process(self: &Arc<Self>, mut batch: Batch, worker_id: &str) {
+    async fn process(self: &Arc<Self>, mut batch: Batch) {
         self.delay_for_tests(batch.instance()).await;
         let history = HistoryManager::from_owned(std::mem::take(&mut batch.item.history));
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
-            Admission::Run => self.run(batch, history, worker_id).await,
+            Admission::Run => self.run(batch, history).await,
             Admission::Retry { after, why } => self.abandon(&batch, after, &why).await,
             Admission::Discard => self.discard(batch, &history).await,
             Admission::Poison => self.poison(batch, history).await,
         }
     }
 
-    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager, worker_id: &str) {
+    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
         let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
@@ -137,17 +143,22 @@ impl Dispatcher {
             foreign_wait: self.node.tuning.foreign_wait,
         };
         let outcome = run_turn(turn);
-        self.report_before_commit(&batch, &outcome, &aside, worker_id);
+        self.report_before_commit(&batch, &outcome, &aside);
         self.commit(batch, outcome, aside).await;
     }
 
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).
     async fn discard(&self, batch: Batch, history: &HistoryManager) {
         let notices = self.collision_notices(&batch, history).await;
+        self.consume(&batch, notices).await;
+    }
+
+    /// Consumes a batch that changes nothing in its instance.
+    async fn consume(&self, batch: &Batch, orchestrator_items: Vec<WorkItem>) {
         let execution_id = batch.item.execution_id;
-        let commit = TurnCommit { execution_id, orchestrator_items: notices, ..Default::default() };
-        if let Err(rejected) = self.commit_while_leased(&batch, commit).await {
-            self.give_back(&batch, rejected.error).await;
+        let commit = TurnCommit { execution_id, orchestrator_items, ..Default::default() };
+        if let Err(rejected) = self.commit_while_leased(batch, commit).await {
+            self.give_back(batch, rejected.error).await;
         }
     }
 
@@ -165,6 +176,7 @@ impl Dispatcher {
         let name = &reader.orchestration_name;
         let backoff = options.unregistered_backoff.delay(batch.attempt);
         self.node.announce_unknown(Kind::Orchestration, name, "the store");
+        self.node.announce_unknown_version(name, reader.version.as_deref());
         tracing::warn!(
             target: targets::ORCHESTRATION_DISPATCHER,
             instance = %batch.instance(),
@@ -202,4 +214,9 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
+}
+
+fn log_fetch_error(error: &ProviderError) {
+    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %error, retryable = error.retryable,
+        "fetch failed");
 }

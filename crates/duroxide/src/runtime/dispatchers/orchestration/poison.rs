@@ -10,7 +10,7 @@ use duroxide_core::replay::{
 use super::commit::into_commit;
 use super::report::Summary;
 use super::{Batch, Dispatcher};
-use crate::providers::TurnCommit;
+use crate::runtime::facts::ExecutionFact;
 use crate::runtime::observability::targets;
 
 impl Dispatcher {
@@ -20,6 +20,7 @@ impl Dispatcher {
         // A history that ends in continue-as-new stays as it is: the successor is what failed.
         let is_successor = history.is_continued_as_new;
         let execution_id = batch.item.execution_id + u64::from(is_successor);
+        let fact = self.fact_of_poisoned(&batch, &history, execution_id);
         let details = self.poison_details(&batch, execution_id, &messages);
         self.warn_poisoned(&batch, &details);
         let outcome = if batch.item.history_error.is_some() {
@@ -36,9 +37,34 @@ impl Dispatcher {
         metadata.orchestration_name.get_or_insert(name);
         metadata.orchestration_version.get_or_insert_with(|| batch.item.version.clone());
         match self.commit_while_leased(&batch, commit).await {
-            Ok(()) => self.report_poisoned(&batch, summary),
+            Ok(()) => self.report_poisoned(&batch, summary, execution_id, fact),
+            // An unreadable history that has got its end keeps being unreadable.
+            Err(rejected) if batch.item.history_error.is_some() && !rejected.error.retryable => {
+                self.consume(&batch, rejected.commit.orchestrator_items).await;
+            }
             Err(rejected) => self.give_back(&batch, rejected.error).await,
         }
+    }
+
+    /// What is known of the execution that ends.
+    fn fact_of_poisoned(
+        &self,
+        batch: &Batch,
+        history: &HistoryManager,
+        execution_id: u64,
+    ) -> ExecutionFact {
+        let recorded = || match history.is_continued_as_new {
+            true => None,
+            false => ExecutionFact::from_history(history.history()),
+        };
+        let remembered = self.node.facts.get(batch.instance(), execution_id);
+        remembered.or_else(recorded).unwrap_or_else(|| ExecutionFact {
+            name: batch.item.orchestration_name.clone(),
+            version: batch.item.version.clone(),
+            started_at_ms: self.node.now_ms(),
+            turns: 0,
+            events: 0,
+        })
     }
 
     fn poison_details(
@@ -84,13 +110,14 @@ impl Dispatcher {
         if history.is_empty() && reader.start_item.is_none() {
             return None;
         }
+        let asked_for = reader.version.clone();
         Some(fail_turn(FailedTurn {
             instance: batch.item.instance.clone(),
             execution_id,
             history: if is_successor { Vec::new() } else { history.into_history() },
             parent_execution_fallback: self.parent_execution_fallback(&reader).await,
             messages: reader,
-            version: batch.item.version.clone(),
+            version: asked_for.unwrap_or_else(|| batch.item.version.clone()),
             now_ms: self.node.now_ms(),
             details,
         }))
@@ -128,14 +155,7 @@ impl Dispatcher {
     async fn drop_startless(&self, batch: Batch, notices: Vec<WorkItem>) {
         tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             "messages for an instance that does not exist were dropped");
-        let commit = TurnCommit {
-            execution_id: batch.item.execution_id,
-            orchestrator_items: notices,
-            ..TurnCommit::default()
-        };
-        if let Err(rejected) = self.commit_while_leased(&batch, commit).await {
-            self.give_back(&batch, rejected.error).await;
-        }
+        self.consume(&batch, notices).await;
     }
 
     fn warn_poisoned(&self, batch: &Batch, details: &ErrorDetails) {

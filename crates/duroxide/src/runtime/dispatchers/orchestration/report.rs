@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{ErrorDetails, WorkItem};
+use duroxide_core::model::{ErrorDetails, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
 
 use super::commit::Aside;
@@ -12,12 +12,21 @@ use crate::runtime::node::Kind;
 use crate::runtime::observability::labels::{self, ErrorLabels};
 use crate::runtime::observability::targets;
 
+/// One log record about an execution (R9.53).
+macro_rules! record {
+    ($level:ident, $batch:expr, $fact:expr, $execution_id:expr, $($rest:tt)*) => {
+        tracing::$level!(target: targets::ORCHESTRATION_DISPATCHER,
+            instance_id = %$batch.instance(), execution_id = %$execution_id,
+            orchestration_name = %$fact.name, orchestration_version = %$fact.version,
+            worker_id = %$batch.worker_id, $($rest)*)
+    };
+}
+
 /// What is left to tell once an outcome has become a commit.
 pub(super) struct Summary {
     status: TurnStatus,
     /// Set if the execution began with this turn.
     begun: Option<ExecutionFact>,
-    is_successor: bool,
     events: u64,
     finished_children: Vec<FinishedChild>,
 }
@@ -28,7 +37,6 @@ impl Summary {
         Self {
             status: outcome.status.clone(),
             begun: first.and_then(ExecutionFact::from_start),
-            is_successor: first.is_some_and(|event| event.execution_id > 1),
             events: outcome.events.len() as u64,
             finished_children: outcome.finished_children.clone(),
         }
@@ -37,19 +45,13 @@ impl Summary {
 
 impl Dispatcher {
     /// Says what the code did wrong, before anything else can go wrong.
-    pub(super) fn report_before_commit(
-        &self,
-        batch: &Batch,
-        outcome: &TurnOutcome,
-        aside: &Aside,
-        worker_id: &str,
-    ) {
+    pub(super) fn report_before_commit(&self, batch: &Batch, outcome: &TurnOutcome, aside: &Aside) {
         let name = &aside.orchestration_name;
         if let Some(report) = &outcome.divergence {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance_id = %batch.instance(), execution_id = %aside.execution_id,
                 orchestration_name = %name, orchestration_version = %aside.version,
-                %worker_id, "nondeterminism\n{report}");
+                worker_id = %batch.worker_id, "nondeterminism\n{report}");
         }
         if outcome.waits_for_foreign {
             self.node.metrics.record_foreign_wait(name);
@@ -83,49 +85,55 @@ impl Dispatcher {
     }
 
     /// Counts a turn that has been committed, and remembers its execution.
-    pub(super) fn report_committed(&self, batch: &Batch, summary: Summary, aside: Aside) {
-        let metrics = &self.node.metrics;
+    pub(super) fn report_committed(
+        &self,
+        batch: &Batch,
+        summary: Summary,
+        execution_id: u64,
+        known: Option<ExecutionFact>,
+    ) {
         if let Some(begun) = &summary.begun {
-            let initiated_by = if summary.is_successor {
-                labels::INITIATED_BY_CONTINUE_AS_NEW
-            } else {
-                metrics.increment_active_orchestrations();
-                labels::INITIATED_BY_CLIENT
-            };
-            metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
-            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), execution_id = %aside.execution_id,
-                orchestration_name = %begun.name, orchestration_version = %begun.version,
-                "Orchestration started");
+            self.report_start(batch, begun, execution_id);
         }
-        let Some(mut fact) = summary.begun.or(aside.fact) else { return };
+        let Some(mut fact) = summary.begun.or(known) else { return };
         fact.turns += 1;
         fact.events += summary.events;
+        let metrics = &self.node.metrics;
         for child in &summary.finished_children {
             let outcome = if child.succeeded { "success" } else { "failed" };
             let seconds = Duration::from_millis(child.took_ms).as_secs_f64();
             metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
-        self.report_ending(batch, &summary.status, &fact, aside.execution_id);
+        self.report_ending(batch, &summary.status, &fact, execution_id);
         match summary.status {
-            TurnStatus::Running => self.node.facts.put(batch.instance(), aside.execution_id, fact),
-            _ => self.node.facts.forget(batch.instance(), aside.execution_id),
+            TurnStatus::Running => self.node.facts.put(batch.instance(), execution_id, fact),
+            _ => self.node.facts.forget(batch.instance(), execution_id),
         }
     }
 
-    pub(super) fn report_poisoned(&self, batch: &Batch, summary: Summary) {
+    /// Counts an execution given up, whose last turn was never run.
+    pub(super) fn report_poisoned(
+        &self,
+        batch: &Batch,
+        summary: Summary,
+        execution_id: u64,
+        fact: ExecutionFact,
+    ) {
         self.node.metrics.record_orchestration_poison();
-        let begun = summary.begun;
-        let version = batch.item.version.clone();
-        let fact = begun.unwrap_or_else(|| ExecutionFact {
-            name: batch.item.orchestration_name.clone(),
-            version,
-            started_at_ms: self.node.now_ms(),
-            turns: 0,
-            events: summary.events,
-        });
-        self.report_ending(batch, &summary.status, &fact, batch.item.execution_id);
+        self.report_committed(batch, summary, execution_id, Some(fact));
+    }
+
+    fn report_start(&self, batch: &Batch, begun: &ExecutionFact, execution_id: u64) {
+        let metrics = &self.node.metrics;
+        let initiated_by = if execution_id > INITIAL_EXECUTION_ID {
+            labels::INITIATED_BY_CONTINUE_AS_NEW
+        } else {
+            metrics.increment_active_orchestrations();
+            labels::INITIATED_BY_CLIENT
+        };
+        metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
+        record!(debug, batch, begun, execution_id, "Orchestration started");
     }
 
     fn report_ending(
@@ -138,13 +146,17 @@ impl Dispatcher {
         let metrics = &self.node.metrics;
         let label = match status {
             TurnStatus::Running => return,
-            TurnStatus::Completed(_) => labels::STATUS_SUCCESS,
+            TurnStatus::Completed(_) => {
+                record!(debug, batch, fact, execution_id, "Orchestration completed");
+                labels::STATUS_SUCCESS
+            }
             TurnStatus::Failed(details) => {
-                self.report_failure(batch, details, fact);
+                self.report_failure(batch, details, fact, execution_id);
                 labels::STATUS_FAILED
             }
             TurnStatus::ContinuedAsNew(_) => {
                 metrics.record_continue_as_new(&fact.name, execution_id);
+                record!(debug, batch, fact, execution_id, "Orchestration continued as new");
                 labels::STATUS_CONTINUED_AS_NEW
             }
         };
@@ -161,26 +173,24 @@ impl Dispatcher {
             fact.turns,
             fact.events,
         );
-        tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
-            instance_id = %batch.instance(), %execution_id, orchestration_name = %fact.name,
-            orchestration_version = %fact.version, status = label, turns = fact.turns,
-            "Orchestration ended");
     }
 
     /// R9.53: application failures are the user's affair, others need an operator.
-    fn report_failure(&self, batch: &Batch, details: &ErrorDetails, fact: &ExecutionFact) {
+    fn report_failure(
+        &self,
+        batch: &Batch,
+        details: &ErrorDetails,
+        fact: &ExecutionFact,
+        execution_id: u64,
+    ) {
         let ErrorLabels { error_type, category } = ErrorLabels::from(details);
         let metrics = &self.node.metrics;
         metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
         let error = details.display_message();
         if matches!(details, ErrorDetails::Application { .. }) {
-            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
-                "Orchestration failed");
+            record!(warn, batch, fact, execution_id, error_type, %error, "Orchestration failed");
         } else {
-            tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), orchestration_name = %fact.name, error_type, %error,
-                "Orchestration failed");
+            record!(error, batch, fact, execution_id, error_type, %error, "Orchestration failed");
         }
     }
 }

@@ -9,7 +9,7 @@ use super::Dispatcher;
 use super::execute::{Ended, Work};
 use crate::providers::ProviderError;
 use crate::runtime::node::log_storage_error;
-use crate::runtime::observability::labels;
+use crate::runtime::observability::labels::{self, ErrorLabels};
 use crate::runtime::observability::targets;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -17,37 +17,48 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Delay of an activity whose result could not be stored (R5.15).
 const GIVE_BACK_DELAY: Duration = Duration::from_millis(100);
 
+/// One log record about an activity (R9.53).
+macro_rules! record {
+    ($level:ident, $work:expr, $($rest:tt)*) => {
+        tracing::$level!(target: targets::WORKER, instance_id = %$work.instance,
+            execution_id = %$work.execution_id, activity_name = %$work.name,
+            activity_id = %$work.id, worker_id = %$work.worker_id, $($rest)*)
+    };
+}
+
 impl Dispatcher {
+    /// Stores the result, if there is one that counts, and counts the outcome once (R9.21).
     pub(super) async fn complete(&self, work: Work, ended: Ended, took: Duration) {
-        let outcome = outcome_label(&ended);
-        let retries = work.attempt.saturating_sub(1);
-        let metrics = &self.node.metrics;
-        let seconds = took.as_secs_f64();
-        let Ended::Returned(result) = ended else {
-            // Its row is gone, or somebody else's: there is nothing to give back.
-            metrics.record_activity_execution(
-                &work.name,
-                outcome,
-                seconds,
-                retries,
-                work.tag.as_deref(),
-            );
-            tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
-                activity_name = %work.name, activity_id = %work.id, "Activity cancelled");
-            return;
+        let outcome = match ended {
+            Ended::Returned(result) => {
+                let outcome = outcome_of(&result);
+                self.store_result(&work, result).await.map_or_else(|lost| lost, |()| outcome)
+            }
+            Ended::Cancelled => {
+                log_cancelled(&work);
+                labels::OUTCOME_CANCELLED
+            }
         };
-        report(&work, &result);
-        let completion = completion_of(&work, result);
-        match self.ack_while_leased(&work, completion).await {
-            Ok(()) => metrics.record_activity_execution(
-                &work.name,
-                outcome,
-                seconds,
-                retries,
-                work.tag.as_deref(),
-            ),
-            Err(error) => self.give_back(&work, error).await,
+        self.count(&work, outcome, took);
+    }
+
+    /// Makes a result a message for its orchestration; if that fails, what to count instead.
+    pub(super) async fn store_result(
+        &self,
+        work: &Work,
+        result: Result<String, ErrorDetails>,
+    ) -> Result<(), &'static str> {
+        report(work, &result);
+        match self.ack_while_leased(work, completion_of(work, result)).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.give_back(work, error).await),
         }
+    }
+
+    pub(super) fn count(&self, work: &Work, outcome: &'static str, took: Duration) {
+        let retries = work.attempt.saturating_sub(1);
+        let (seconds, tag) = (took.as_secs_f64(), work.tag.as_deref());
+        self.node.metrics.record_activity_execution(&work.name, outcome, seconds, retries, tag);
     }
 
     /// Tries until the result is stored, refused for good, or the lock is gone.
@@ -64,8 +75,7 @@ impl Dispatcher {
             if !error.is_retryable() || work.lease.lost().is_cancelled() {
                 return Err(error);
             }
-            tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
-                activity_name = %work.name, %error, ?pause, "completion not stored, trying again");
+            record!(warn, work, %error, ?pause, "result not stored, trying again");
             tokio::select! {
                 () = sleep(pause) => {}
                 () = work.lease.lost().cancelled() => {}
@@ -74,14 +84,19 @@ impl Dispatcher {
         }
     }
 
-    /// The activity was cancelled meanwhile (its row is gone, R5.25), or will run again.
-    async fn give_back(&self, work: &Work, error: ProviderError) {
-        tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
-            activity_name = %work.name, activity_id = %work.id, %error,
-            "result not stored: the activity was cancelled or will run again");
+    /// Gives back an activity whose result was not stored; it will run again (R5.15). If there is
+    /// nothing to give back it was cancelled meanwhile (R5.25). Returns what to count.
+    async fn give_back(&self, work: &Work, error: ProviderError) -> &'static str {
         let store = &self.node.store;
-        let result = store.abandon_work_item(&work.lock_token, Some(GIVE_BACK_DELAY), false).await;
-        log_storage_error(&work.instance, result);
+        let given_back =
+            store.abandon_work_item(&work.lock_token, Some(GIVE_BACK_DELAY), false).await;
+        if given_back.as_ref().is_err_and(|refused| !refused.is_retryable()) {
+            log_cancelled(work);
+            return labels::OUTCOME_CANCELLED;
+        }
+        log_storage_error(&work.instance, given_back);
+        record!(warn, work, %error, "result not stored: the activity will run again");
+        labels::OUTCOME_INFRA_ERROR
     }
 }
 
@@ -93,22 +108,25 @@ fn completion_of(work: &Work, result: Result<String, ErrorDetails>) -> WorkItem 
     }
 }
 
-fn outcome_label(ended: &Ended) -> &'static str {
-    match ended {
-        Ended::Cancelled => labels::OUTCOME_CANCELLED,
-        Ended::Returned(Ok(_)) => labels::OUTCOME_SUCCESS,
-        Ended::Returned(Err(ErrorDetails::Application { .. })) => labels::OUTCOME_APP_ERROR,
-        Ended::Returned(Err(ErrorDetails::Configuration { .. })) => labels::OUTCOME_CONFIG_ERROR,
-        Ended::Returned(Err(_)) => labels::OUTCOME_INFRA_ERROR,
+fn outcome_of(result: &Result<String, ErrorDetails>) -> &'static str {
+    match result {
+        Ok(_) => labels::OUTCOME_SUCCESS,
+        Err(ErrorDetails::Application { .. }) => labels::OUTCOME_APP_ERROR,
+        Err(ErrorDetails::Configuration { .. }) => labels::OUTCOME_CONFIG_ERROR,
+        Err(_) => labels::OUTCOME_INFRA_ERROR,
     }
 }
 
 fn report(work: &Work, result: &Result<String, ErrorDetails>) {
-    match result {
-        Ok(_) => tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
-            activity_name = %work.name, activity_id = %work.id, "Activity completed"),
-        Err(details) => tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
-            activity_name = %work.name, activity_id = %work.id,
-            error = %details.display_message(), "Activity failed"),
+    let Err(details) = result else { return record!(debug, work, "Activity completed") };
+    let (error_type, error) = (ErrorLabels::from(details).error_type, details.display_message());
+    if matches!(details, ErrorDetails::Application { .. }) {
+        record!(warn, work, error_type, %error, "Activity failed");
+    } else {
+        record!(error, work, error_type, %error, "Activity failed");
     }
+}
+
+fn log_cancelled(work: &Work) {
+    record!(debug, work, "Activity cancelled");
 }

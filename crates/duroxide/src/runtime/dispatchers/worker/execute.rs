@@ -13,7 +13,7 @@ use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::node::{Kind, log_storage_error};
-use crate::runtime::observability::targets;
+use crate::runtime::observability::{labels, targets};
 
 /// Delay of an activity whose session would be one too many (R7.69).
 const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ pub(super) struct Work {
     pub(super) tag: Option<String>,
     pub(super) lock_token: String,
     pub(super) attempt: u32,
+    pub(super) worker_id: String,
     pub(super) lease: Lease,
 }
 
@@ -67,32 +68,32 @@ impl Dispatcher {
             tag,
             lock_token,
             attempt,
+            worker_id: worker_id.to_owned(),
             lease,
         };
         if attempt > self.node.options.max_attempts {
             return self.complete_poisoned(work).await;
         }
         let began = Instant::now();
-        match self.execute(&work, worker_id).await {
+        match self.execute(&work).await {
             Some(ended) => self.complete(work, ended, began.elapsed()).await,
             None => self.back_off_unregistered(&work).await,
         }
     }
 
     /// Runs the activity; `None` if nothing here can.
-    async fn execute(&self, work: &Work, worker_id: &str) -> Option<Ended> {
+    async fn execute(&self, work: &Work) -> Option<Ended> {
         let cancellation = CancellationToken::new();
-        let ctx = self.context_of(work, worker_id, cancellation.clone()).await;
-        tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
-            execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
-            %worker_id, "Activity started");
         if builtin::is_builtin(&work.name) {
-            let result = builtin::run(&self.node, &work.name, &work.input).await;
-            return Some(Ended::Returned(result.map_err(application_error)));
+            log_started(work);
+            let run = builtin::run(&self.node, &work.name, &work.input);
+            return Some(self.until_ended_or_cancelled(work, run, cancellation).await);
         }
         let (_, handler) = self.node.activities.resolve_handler(&work.name)?;
+        let ctx = self.context_of(work, cancellation.clone()).await;
+        log_started(work);
         let run = async move { handler.invoke(ctx, work.input.clone()).await };
-        Some(self.until_ended_or_cancelled(work, catch_panic(run), cancellation).await)
+        Some(self.until_ended_or_cancelled(work, run, cancellation).await)
     }
 
     /// Waits for the activity. When its lock is gone it is told so, has a grace period to end, and
@@ -100,10 +101,10 @@ impl Dispatcher {
     async fn until_ended_or_cancelled(
         &self,
         work: &Work,
-        run: impl Future<Output = Result<Result<String, String>, String>>,
+        run: impl Future<Output = Result<String, String>>,
         cancellation: CancellationToken,
     ) -> Ended {
-        let mut run = std::pin::pin!(run);
+        let mut run = std::pin::pin!(catch_panic(run));
         tokio::select! {
             biased;
             ended = &mut run => Ended::Returned(flatten(ended)),
@@ -120,12 +121,7 @@ impl Dispatcher {
         }
     }
 
-    async fn context_of(
-        &self,
-        work: &Work,
-        worker_id: &str,
-        cancellation: CancellationToken,
-    ) -> ActivityContext {
+    async fn context_of(&self, work: &Work, cancellation: CancellationToken) -> ActivityContext {
         let store = &self.node.store;
         let fact =
             self.node.facts.of_activity(store.as_ref(), &work.instance, work.execution_id).await;
@@ -140,7 +136,7 @@ impl Dispatcher {
             orchestration_version,
             activity_name: work.name.clone(),
             activity_id: work.id,
-            worker_id: worker_id.to_owned(),
+            worker_id: work.worker_id.clone(),
             session_id: work.session_id.clone(),
             tag: work.tag.clone(),
             store: store.clone(),
@@ -165,6 +161,7 @@ impl Dispatcher {
         let store = &self.node.store;
         let result = store.abandon_work_item(&work.lock_token, Some(backoff), false).await;
         log_storage_error(&work.instance, result);
+        self.count(work, labels::OUTCOME_CONFIG_ERROR, Duration::ZERO);
     }
 
     async fn complete_poisoned(&self, work: Work) {
@@ -191,8 +188,9 @@ impl Dispatcher {
         tracing::error!(target: targets::WORKER, instance = %work.instance,
             attempt_count = work.attempt, max_attempts = self.node.options.max_attempts,
             error = %details.display_message(), "activity given up as poison");
-        self.node.metrics.record_activity_poison();
-        self.complete(work, Ended::Returned(Err(details)), Duration::ZERO).await;
+        if self.store_result(&work, Err(details)).await.is_ok() {
+            self.node.metrics.record_activity_poison();
+        }
     }
 
     /// Something that is no activity lies in the worker queue (L26). It is kept for a while, in case
@@ -211,6 +209,12 @@ impl Dispatcher {
         };
         log_storage_error(instance, result);
     }
+}
+
+fn log_started(work: &Work) {
+    tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
+        execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
+        worker_id = %work.worker_id, "Activity started");
 }
 
 /// The panic text is the code's own, so that history does not depend on a task number (L27).

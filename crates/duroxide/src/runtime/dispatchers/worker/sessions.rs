@@ -2,13 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
+use crate::runtime::dispatchers::FAR_AHEAD;
 use crate::runtime::dispatchers::lease::renewal_interval;
 use crate::runtime::node::log_storage_error;
+
+/// Shortest interval of renewals and sweeps, whatever the options say: each is work for the store.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
 pub(crate) struct Sessions {
@@ -47,7 +52,7 @@ impl Sessions {
     }
 
     /// Whether this runtime can own a live lease at all.
-    fn may_own_leases(&self, idle_timeout: std::time::Duration) -> bool {
+    fn may_own_leases(&self, idle_timeout: Duration) -> bool {
         let used = self.used();
         !used.in_flight.is_empty()
             || used.last_use.is_some_and(|last| last.elapsed() <= idle_timeout)
@@ -81,22 +86,24 @@ pub(crate) async fn keep_sessions(
     let options = &dispatcher.node.options;
     let (lease, idle) = (options.session_lock_timeout, options.session_idle_timeout);
     let renew_every = renewal_interval(lease, options.session_lock_renewal_buffer);
+    let renew_every = renew_every.clamp(INTERVAL_MIN, FAR_AHEAD);
+    let sweep_every = options.session_cleanup_interval.clamp(INTERVAL_MIN, FAR_AHEAD);
     let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
     let store = &dispatcher.node.store;
     let mut next_renewal = Instant::now() + renew_every;
-    let mut next_sweep = Instant::now() + options.session_cleanup_interval;
+    let mut next_sweep = Instant::now() + sweep_every;
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
             () = sleep_until(next_renewal) => {
-                next_renewal += renew_every;
+                next_renewal = Instant::now() + renew_every;
                 if dispatcher.sessions.may_own_leases(idle) {
                     log_storage_error("-", store.renew_session_lock(&owners, lease, idle).await);
                 }
             }
             () = sleep_until(next_sweep) => {
-                next_sweep += options.session_cleanup_interval;
+                next_sweep = Instant::now() + sweep_every;
                 log_storage_error("-", store.cleanup_orphaned_sessions(idle).await);
             }
         }

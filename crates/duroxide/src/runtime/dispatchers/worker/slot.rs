@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use crate::providers::{SessionFetchConfig, WorkItem};
+use crate::providers::{ProviderError, SessionFetchConfig, WorkItem};
 use crate::runtime::catch_panic::catch_panic;
+use crate::runtime::dispatchers::FAR_AHEAD;
 use crate::runtime::dispatchers::fetch::{Pace, or_stop};
 use crate::runtime::observability::targets;
 
@@ -66,7 +67,7 @@ impl Slot {
             &options.worker_tag_filter,
         );
         let min_interval = options.dispatcher_min_poll_interval;
-        self.pace.fetch(stop, min_interval, targets::WORKER, fetch).await
+        self.pace.fetch(stop, min_interval, log_fetch_error, fetch).await
     }
 
     /// R7.68: at the limit, only work without a session.
@@ -86,20 +87,27 @@ impl Slot {
 
     /// A panic in here would be a bug of ours; it costs this activity a retry, not the slot its life.
     async fn process_guarded(&mut self, fetched: Fetched) {
-        let node = &self.dispatcher.node;
+        let node = Arc::clone(&self.dispatcher.node);
         node.metrics.record_worker_dispatcher_items_fetched(1);
-        if let WorkItem::ActivityExecute { session_id: Some(_), .. } = &fetched.0
-            && node.options.worker_node_id.is_none()
-        {
-            self.holds_sessions_until = Some(Instant::now() + node.options.session_idle_timeout);
-        }
+        let is_bound = matches!(&fetched.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
         let began = Instant::now();
         let processed = catch_panic(self.dispatcher.process(fetched, &self.worker_id)).await;
         if let Err(panic) = processed {
             tracing::error!(target: targets::WORKER, worker_id = %self.worker_id, %panic,
                 "activity processing panicked; it will be repeated when its lock expires");
         }
+        if is_bound && node.options.worker_node_id.is_none() {
+            // Leases are renewed until a session is idle, and last a while longer.
+            let (idle, lease) =
+                (node.options.session_idle_timeout, node.options.session_lock_timeout);
+            self.holds_sessions_until =
+                Some(Instant::now() + idle.saturating_add(lease).min(FAR_AHEAD));
+        }
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.dispatcher.node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+        node.metrics.record_worker_dispatcher_execution_duration(took_ms);
     }
+}
+
+fn log_fetch_error(error: &ProviderError) {
+    tracing::warn!(target: targets::WORKER, %error, retryable = error.retryable, "fetch failed");
 }

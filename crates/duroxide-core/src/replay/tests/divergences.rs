@@ -1,0 +1,246 @@
+//! Code and history part: texts (§3.14) and reports (R3.171).
+
+use std::time::Duration;
+
+use expect_test::expect;
+
+use super::*;
+
+/// The report of a turn that diverged, line numbers of this file taken out.
+fn report<F, Fut>(history: &str, messages: &str, handler: F) -> DivergenceReport
+where
+    F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, String>> + Send + 'static,
+{
+    let outcome = run_turn(turn(&Story::read(history), messages, code(handler)));
+    *outcome.divergence.expect("a report")
+}
+
+fn without_lines(report: &DivergenceReport) -> String {
+    let mut report = report.clone();
+    for row in &mut report.rows {
+        if let Some(location) = &mut row.location {
+            (location.line, location.column) = (0, 0);
+        }
+    }
+    report.to_string()
+}
+
+#[test]
+fn r3_171_a_report_marks_the_row_and_names_the_line() {
+    let line = line!() + 3;
+    let report = report(LONG, "", |ctx, _| async move {
+        ctx.schedule_activity("A", "").await?;
+        let (b, timer) = (ctx.schedule_activity("C", ""), ctx.schedule_timer(Duration::ZERO));
+        ctx.select2(b, timer).await;
+        Ok(String::new())
+    });
+    let [agreed, marked] = &report.rows[..] else { panic!("{report:?}") };
+    assert!(!agreed.diverges && marked.diverges);
+    assert_eq!((agreed.event_id, marked.event_id), (Some(2), Some(4)));
+    let location = marked.location.as_ref().unwrap();
+    assert_eq!((location.file.as_str(), location.line), (file!(), line));
+    assert_eq!(agreed.location.as_ref().unwrap().line, line - 1);
+    expect![[r#"
+        O 1.0.0 (instance i, execution 1) no longer does what its history says: schedule mismatch: action=CallActivity { scheduling_event_id: 0, name: "C", input: "", session_id: None, tag: None } vs event=ActivityScheduled { name: "B", input: "", session_id: None, tag: None }
+              event  history                                                                  code
+                  2  ActivityScheduled { name: "A", input: "", session_id: None, tag: None }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+          >>>     4  ActivityScheduled { name: "B", input: "", session_id: None, tag: None }  CallActivity { scheduling_event_id: 0, name: "C", input: "", session_id: None, tag: None }  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+    "#]].assert_eq(&without_lines(&report));
+}
+
+const LONG: &str = r#"
+    1 started O v1.0.0 ""
+    2 activity A ""
+    3 activity-completed 2 "a"
+    4 activity B ""
+    5 timer 1s
+"#;
+
+#[test]
+fn r3_171_code_that_does_less_than_history() {
+    let report = report(LONG, "", |ctx, _| async move {
+        ctx.schedule_activity("A", "").await?;
+        ctx.schedule_activity("B", "").await
+    });
+    expect![[r#"
+        O 1.0.0 (instance i, execution 1) no longer does what its history says: history schedule but no emitted action
+              event  history                                                                  code
+                  2  ActivityScheduled { name: "A", input: "", session_id: None, tag: None }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+                  4  ActivityScheduled { name: "B", input: "", session_id: None, tag: None }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+          >>>     5  TimerCreated { fire_at_ms: 1001000 }                                     (nothing)
+    "#]].assert_eq(&without_lines(&report));
+}
+
+#[test]
+fn r3_171_l22_code_that_returns_early() {
+    let report = report(LONG, "", |ctx, _| async move { ctx.schedule_activity("A", "").await });
+    expect![[r#"
+        O 1.0.0 (instance i, execution 1) no longer does what its history says: code returned before history was consumed: next event=ActivityScheduled { name: "B", input: "", session_id: None, tag: None }
+              event  history                                                                  code
+                  2  ActivityScheduled { name: "A", input: "", session_id: None, tag: None }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+          >>>     4  ActivityScheduled { name: "B", input: "", session_id: None, tag: None }  (nothing)
+    "#]].assert_eq(&without_lines(&report));
+}
+
+#[test]
+fn r3_171_a_drop_that_is_not_repeated() {
+    let report = report(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 timer 1s
+        4 timer-fired 3 1s
+        5 wait Go
+        6 activity-cancelled 2 dropped_future
+        "#,
+        "",
+        |ctx, _| async move {
+            let _kept = ctx.schedule_activity("A", "");
+            ctx.schedule_timer(Duration::from_secs(1)).await;
+            Ok(ctx.schedule_wait("Go").await)
+        },
+    );
+    expect![[r#"
+        O 1.0.0 (instance i, execution 1) no longer does what its history says: cancellation mismatch (activities): baseline_dropped_future_cancel_requests={2} ctx_cancelled_in_replayed_segment={}
+              event  history                                                                  code
+                  2  ActivityScheduled { name: "A", input: "", session_id: None, tag: None }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+                  3  TimerCreated { fire_at_ms: 1001000 }                                     the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+                  5  ExternalSubscribed { name: "Go" }                                        the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+          >>>     6  ActivityCancelRequested { reason: "dropped_future" }                     (nothing)
+    "#]].assert_eq(&without_lines(&report));
+}
+
+#[test]
+fn r3_171_only_the_last_steps_are_shown_notes_among_them() {
+    let mut history = "kv a 1 @1\n1 started O v1.0.0 \"\"\n2 clear a\n3 status s\n".to_owned();
+    for id in 4..20 {
+        writeln!(history, "{id} activity A{id} \"\"").unwrap();
+    }
+    writeln!(history, "20 wait Go").unwrap();
+    let report = report(&history, "", |ctx, _| async move {
+        ctx.prune_kv_values_updated_before(2);
+        ctx.set_custom_status("s");
+        let activities: Vec<_> =
+            (4..20).map(|n| ctx.schedule_activity(format!("A{n}"), "")).collect();
+        ctx.schedule_orchestration("D", "d", "");
+        ctx.join(activities).await;
+        Ok(String::new())
+    });
+    let ids: Vec<_> = report.rows.iter().map(|row| row.event_id.unwrap()).collect();
+    assert_eq!(ids, [12, 13, 14, 15, 16, 17, 18, 19, 20]);
+    // Fewer steps: all are there.
+    let report = self::report(
+        "kv a 1 @1\n1 started O v1.0.0 \"\"\n2 clear a\n3 status s\n4 wait Go",
+        "",
+        |ctx, _| async move {
+            ctx.prune_kv_values_updated_before(2);
+            ctx.set_custom_status("s");
+            Ok(ctx.schedule_wait("Stop").await)
+        },
+    );
+    expect![[r#"
+        O 1.0.0 (instance i, execution 1) no longer does what its history says: schedule mismatch: action=WaitExternal { scheduling_event_id: 0, name: "Stop" } vs event=ExternalSubscribed { name: "Go" }
+              event  history                                    code
+                  2  KeyValueCleared { key: "a" }               the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+                  3  CustomStatusUpdated { status: Some("s") }  the same  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+          >>>     4  ExternalSubscribed { name: "Go" }          WaitExternal { scheduling_event_id: 0, name: "Stop" }  at crates/duroxide-core/src/replay/tests/divergences.rs:0:0
+    "#]].assert_eq(&without_lines(&report));
+}
+
+/// One situation of the table in §3.14: history, messages.
+type Situation = (&'static str, &'static str);
+
+/// Every situation the table names, against code that schedules A and B and waits for both, unless
+/// told otherwise by its input.
+const TABLE: &[Situation] = &[
+    (r#"1 started O v1.0.0 """#, "activity-completed 9 x"),
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"", "timer-fired 2 1s"),
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 timer 1s", ""),
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity C \"\"", ""),
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 detached D d \"\"", ""),
+    ("1 started O v1.0.0 \"\"\n2 status s", ""),
+    ("1 started O v1.0.0 \"\"\n2 set k v 0s", ""),
+    ("1 started O v1.0.0 \"\"\n2 clear k", ""),
+    ("1 started O v1.0.0 \"\"\n2 clear-all", ""),
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 timer-fired 7 1s", ""),
+    ("1 started O v1.0.0 timer\n2 timer 1s\n3 activity-completed 2 x", ""),
+    (
+        "1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 activity-cancelled 3 dropped_future",
+        "",
+    ),
+    (
+        "1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 child-cancelled 3 dropped_future",
+        "",
+    ),
+    (
+        "1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 wait-cancelled 3 dropped_future",
+        "",
+    ),
+    (
+        "1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"\n4 dequeue-cancelled 3 dropped_future",
+        "",
+    ),
+    ("", ""),
+    ("2 activity A \"\"", ""),
+    ("1 started O v1.0.0 return\n2 activity A \"\"", ""),
+    // No nondeterminism: more work than history, an early return of an older execution, an event for
+    // another execution.
+    ("1 started O v1.0.0 \"\"\n2 activity A \"\"", ""),
+    ("stamp 0.1.32\n1 started O v1.0.0 return\n2 activity A \"\"", ""),
+    (
+        "1 started O v1.0.0 \"\"\n2 activity A \"\"\n3 activity B \"\"",
+        "exec 2 activity-completed 9 x",
+    ),
+];
+
+#[test]
+fn r3_140_every_text_of_the_table() {
+    let handler = code(|ctx: OrchestrationContext, input: String| async move {
+        match input.as_str() {
+            "return" => return Ok(String::new()),
+            "timer" => ctx.schedule_timer(Duration::from_secs(1)).await,
+            _ => {}
+        }
+        let calls = ["A", "B"].map(|name| ctx.schedule_activity(name, ""));
+        Ok(format!("{:?}", ctx.join(calls.into()).await))
+    });
+    let mut text = String::new();
+    for (history, messages) in TABLE {
+        let outcome = run_turn(turn(&Story::read(history), messages, handler.clone()));
+        let line = match &outcome.status {
+            TurnStatus::Failed(details) => {
+                assert_eq!(details.category(), "configuration"); // R2.85
+                assert!(
+                    matches!(details, ErrorDetails::Configuration { resource, .. } if resource.is_empty())
+                );
+                details.display_message()
+            }
+            other => format!("{other:?}"),
+        };
+        writeln!(text, "{line}").unwrap();
+    }
+    expect![[r#"
+        nondeterministic: no matching schedule for completion id=9
+        nondeterministic: completion kind mismatch for id=2, expected 'activity', got 'timer'
+        nondeterministic: history schedule but no emitted action
+        nondeterministic: schedule mismatch: action=CallActivity { scheduling_event_id: 0, name: "B", input: "", session_id: None, tag: None } vs event=ActivityScheduled { name: "C", input: "", session_id: None, tag: None }
+        nondeterministic: history OrchestrationChained but no emitted action
+        nondeterministic: custom status mismatch: action=CallActivity { scheduling_event_id: 0, name: "A", input: "", session_id: None, tag: None } vs event=CustomStatusUpdated { status: Some("s") }
+        nondeterministic: kv set mismatch: action=CallActivity { scheduling_event_id: 0, name: "A", input: "", session_id: None, tag: None } vs event=KeyValueSet { key: "k", value: "v", last_updated_at_ms: 1000000 }
+        nondeterministic: kv clear mismatch: action=CallActivity { scheduling_event_id: 0, name: "A", input: "", session_id: None, tag: None } vs event=KeyValueCleared { key: "k" }
+        nondeterministic: kv clear_all mismatch: action=CallActivity { scheduling_event_id: 0, name: "A", input: "", session_id: None, tag: None } vs event=KeyValuesCleared
+        nondeterministic: completion without open schedule
+        nondeterministic: completion kind mismatch: expected activity
+        nondeterministic: cancellation mismatch (activities): baseline_dropped_future_cancel_requests={3} ctx_cancelled_in_replayed_segment={}
+        nondeterministic: cancellation mismatch (sub-orchestrations): baseline_dropped_future_cancel_requests={3} ctx_cancelled_in_replayed_segment={}
+        nondeterministic: cancellation mismatch (external waits): baseline_dropped_future_cancel_requests={3} ctx_cancelled_in_replayed_segment={}
+        nondeterministic: cancellation mismatch (persistent waits): baseline_dropped_future_cancel_requests={3} ctx_cancelled_in_replayed_segment={}
+        nondeterministic: corrupted history: empty
+        nondeterministic: corrupted history: first event must be OrchestrationStarted
+        nondeterministic: code returned before history was consumed: next event=ActivityScheduled { name: "A", input: "", session_id: None, tag: None }
+        Running
+        Completed("")
+        Running
+    "#]].assert_eq(&text);
+}

@@ -1,0 +1,330 @@
+//! Dropped futures (§3.11).
+
+use std::time::Duration;
+
+use expect_test::expect;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One of each kind that can be cancelled, and a timer, all recorded.
+const ONE_OF_EACH: &str = r#"
+    1 started O v1.0.0 ""
+    2 dequeue q
+    3 wait Go
+    4 child C sub::4 ""
+    5 activity A ""
+    6 timer 1s
+    7 activity B ""
+"#;
+
+/// Schedules them, waits for B, drops them all.
+async fn drop_all(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+    let (dequeue, wait) = (ctx.dequeue_event("q"), ctx.schedule_wait("Go"));
+    let child = ctx.schedule_sub_orchestration("C", "");
+    let (activity, timer) = (ctx.schedule_activity("A", ""), ctx.schedule_timer(SECOND));
+    ctx.schedule_activity("B", "").await?;
+    drop((dequeue, wait, child, activity, timer));
+    ctx.schedule_activity("next", "").await
+}
+
+#[test]
+fn r3_100_r3_104_r3_104b_r2_42_breadcrumbs_by_kind_and_id() {
+    // Activities, children, waits, dequeues, in this order; timers fire unheard.
+    check(
+        ONE_OF_EACH,
+        r#"activity-completed 7 "b""#,
+        drop_all,
+        expect![[r#"
+            continue
+              8 activity-completed 7 "b"
+              9 activity next ""
+              10 activity-cancelled 5 dropped_future
+              11 child-cancelled 4 dropped_future
+              12 wait-cancelled 3 dropped_future
+              13 dequeue-cancelled 2 dropped_future
+            actions: activity 9
+            cancelled activities: 5
+            cancelled children: sub::4
+        "#]],
+    );
+}
+
+#[test]
+fn r3_100_the_end_of_the_function_drops_what_it_held() {
+    check(
+        ONE_OF_EACH,
+        r#"activity-completed 7 "b""#,
+        |ctx, _| async move {
+            let (_dequeue, _wait) = (ctx.dequeue_event("q"), ctx.schedule_wait("Go"));
+            let _child = ctx.schedule_sub_orchestration("C", "");
+            let (_activity, _timer) = (ctx.schedule_activity("A", ""), ctx.schedule_timer(SECOND));
+            ctx.schedule_activity("B", "").await
+        },
+        expect![[r#"
+            completed "b"
+              8 activity-completed 7 "b"
+              9 activity-cancelled 5 dropped_future
+              10 child-cancelled 4 dropped_future
+              11 wait-cancelled 3 dropped_future
+              12 dequeue-cancelled 2 dropped_future
+            cancelled activities: 5
+            cancelled children: sub::4
+        "#]],
+    );
+}
+
+#[test]
+fn r3_101_a_future_that_returned_is_not_cancelled() {
+    check(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        "#,
+        r#"activity-completed 2 "a""#,
+        |ctx, _| async move {
+            let mut activity = ctx.schedule_activity("A", "");
+            let result = (&mut activity).await;
+            drop(activity);
+            ctx.schedule_activity("next", result?).await
+        },
+        expect![[r#"
+            continue
+              3 activity-completed 2 "a"
+              4 activity next "a"
+            actions: activity 4
+        "#]],
+    );
+}
+
+#[test]
+fn r3_102_a_completed_future_nobody_looked_at_is_cancelled_by_its_drop() {
+    check(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 activity B ""
+        "#,
+        r#"
+        activity-completed 2 "a"
+        activity-completed 3 "b"
+        "#,
+        |ctx, _| async move {
+            let unheard = ctx.schedule_activity("A", "");
+            ctx.schedule_activity("B", "").await?;
+            drop(unheard);
+            ctx.schedule_activity("next", "").await
+        },
+        expect![[r#"
+            continue
+              4 activity-completed 2 "a"
+              5 activity-completed 3 "b"
+              6 activity next ""
+              7 activity-cancelled 2 dropped_future
+            actions: activity 6
+            cancelled activities: 2
+        "#]],
+    );
+}
+
+#[test]
+fn r3_103_r4_17_what_is_alive_at_the_end_of_the_turn_is_not_cancelled() {
+    check(
+        r#"1 started O v1.0.0 """#,
+        "",
+        |ctx, _| async move {
+            let _held = ctx.schedule_activity("held", "");
+            ctx.schedule_activity("awaited", "").await
+        },
+        expect![[r#"
+            continue
+              2 activity held ""
+              3 activity awaited ""
+            actions: activity 2, activity 3
+        "#]],
+    );
+}
+
+/// The history after `drop_all` has dropped, as recorded.
+const DROPPED: &str = r#"
+    1 started O v1.0.0 ""
+    2 dequeue q
+    3 wait Go
+    4 child C sub::4 ""
+    5 activity A ""
+    6 timer 1s
+    7 activity B ""
+    8 activity-completed 7 "b"
+    9 activity next ""
+    10 activity-cancelled 5 dropped_future
+    11 child-cancelled 4 dropped_future
+    12 wait-cancelled 3 dropped_future
+    13 dequeue-cancelled 2 dropped_future
+"#;
+
+#[test]
+fn r3_104_a_recorded_drop_has_no_further_effect() {
+    check_turn(
+        DROPPED,
+        "timer-fired 6 1s",
+        drop_all,
+        expect![[r#"
+            running
+              14 timer-fired 6 1s
+        "#]],
+    );
+}
+
+/// Like `drop_all`, but what `keep` names lives until the end.
+async fn keep(ctx: OrchestrationContext, keep: &str) -> Result<String, String> {
+    let (dequeue, wait) = (ctx.dequeue_event("q"), ctx.schedule_wait("Go"));
+    let child = ctx.schedule_sub_orchestration("C", "");
+    let (activity, _timer) = (ctx.schedule_activity("A", ""), ctx.schedule_timer(SECOND));
+    ctx.schedule_activity("B", "").await?;
+    let _dequeue = Some(dequeue).filter(|_| keep == "dequeue");
+    let _wait = Some(wait).filter(|_| keep == "wait");
+    let _child = Some(child).filter(|_| keep == "child");
+    let _activity = Some(activity).filter(|_| keep == "activity");
+    ctx.schedule_activity("next", "").await
+}
+
+#[test]
+fn r3_104_a_recorded_drop_that_is_not_repeated_is_nondeterminism() {
+    let mut text = String::new();
+    for kept in ["activity", "child", "wait", "dequeue"] {
+        let handler = code(move |ctx, _| keep(ctx, kept));
+        let (engine, result) = run_engine(&Story::read(DROPPED), "timer-fired 6 1s", handler);
+        writeln!(text, "{kept}: {}", notation::result(&result)).unwrap();
+        // All checks come before any breadcrumb.
+        text += &notation::events(engine.history_delta());
+    }
+    expect![[r#"
+        activity: failed nondeterminism: cancellation mismatch (activities): baseline_dropped_future_cancel_requests={5} ctx_cancelled_in_replayed_segment={}
+          14 timer-fired 6 1s
+        child: failed nondeterminism: cancellation mismatch (sub-orchestrations): baseline_dropped_future_cancel_requests={4} ctx_cancelled_in_replayed_segment={}
+          14 timer-fired 6 1s
+        wait: failed nondeterminism: cancellation mismatch (external waits): baseline_dropped_future_cancel_requests={3} ctx_cancelled_in_replayed_segment={}
+          14 timer-fired 6 1s
+        dequeue: failed nondeterminism: cancellation mismatch (persistent waits): baseline_dropped_future_cancel_requests={2} ctx_cancelled_in_replayed_segment={}
+          14 timer-fired 6 1s
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn r3_104_further_drops_are_allowed() {
+    // Only the activity's drop is on record; today's code drops the wait as well.
+    check(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 wait Go
+        4 timer 1s
+        5 timer-fired 4 1s
+        6 activity next ""
+        7 activity-cancelled 2 dropped_future
+        "#,
+        "",
+        |ctx, _| async move {
+            let (activity, wait) = (ctx.schedule_activity("A", ""), ctx.schedule_wait("Go"));
+            ctx.schedule_timer(SECOND).await;
+            drop((activity, wait));
+            ctx.schedule_activity("next", "").await
+        },
+        expect![[r#"
+            continue
+              8 wait-cancelled 3 dropped_future
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104_a_breadcrumb_of_any_reason_counts_as_recorded() {
+    check(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 timer 1s
+        4 activity-cancelled 2 "some other reason"
+        "#,
+        "timer-fired 3 1s",
+        |ctx, _| async move {
+            let activity = ctx.schedule_activity("A", "");
+            ctx.schedule_timer(SECOND).await;
+            drop(activity);
+            ctx.schedule_activity("next", "").await
+        },
+        expect![[r#"
+            continue
+              5 timer-fired 3 1s
+              6 activity next ""
+            actions: activity 6
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104a_nothing_is_checked_when_nothing_was_persisted() {
+    check(
+        r#"
+        persisted 0
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 activity-cancelled 2 dropped_future
+        "#,
+        r#"activity-completed 2 "a""#,
+        |ctx, _| async move { ctx.schedule_activity("A", "").await },
+        expect![[r#"
+            completed "a"
+              4 activity-completed 2 "a"
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104c_a_future_that_was_never_bound_cancels_nothing() {
+    let ctx = bare_context();
+    drop(ctx.schedule_activity("A", ""));
+    assert_eq!(ctx.get_emitted_actions().len(), 1);
+}
+
+#[test]
+fn r3_104d_a_turn_that_is_cancelled_or_continues_collects_no_drops() {
+    check(
+        ONE_OF_EACH,
+        r#"
+        activity-completed 7 "b"
+        cancel "enough"
+        "#,
+        drop_all,
+        expect![[r#"
+            cancelled "enough"
+              8 activity-completed 7 "b"
+              9 cancel-requested "enough"
+              10 activity next ""
+            actions: activity 10
+        "#]],
+    );
+    check_turn(
+        ONE_OF_EACH,
+        r#"activity-completed 7 "b""#,
+        |ctx, _| async move {
+            let (dequeue, wait) = (ctx.dequeue_event("q"), ctx.schedule_wait("Go"));
+            let child = ctx.schedule_sub_orchestration("C", "");
+            let (activity, timer) = (ctx.schedule_activity("A", ""), ctx.schedule_timer(SECOND));
+            ctx.schedule_activity("B", "").await?;
+            drop((dequeue, wait, child, activity, timer));
+            ctx.continue_as_new("next").await
+        },
+        expect![[r#"
+            ended: continued as new
+              8 activity-completed 7 "b"
+              9 wait-cancelled 3 orchestration_terminal
+              10 dequeue-cancelled 2 orchestration_terminal
+              11 continued "next"
+              12 activity-cancelled 5 orchestration_terminal_continued_as_new
+            orch: continue O "next"
+            cancelled activities: 5
+        "#]],
+    );
+}
