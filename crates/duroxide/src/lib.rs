@@ -7,6 +7,8 @@ pub mod runtime;
 pub mod providers;
 #[cfg(any(test, feature = "provider-test"))]
 pub mod provider_validation;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_validations;
 
 use std::sync::Arc;
 
