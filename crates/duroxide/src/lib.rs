@@ -9,6 +9,10 @@ pub mod providers;
 pub mod provider_validation;
 #[cfg(any(test, feature = "provider-test"))]
 pub mod provider_validations;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_stress_test;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_stress_tests;
 
 use std::sync::Arc;
 
