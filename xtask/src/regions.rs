@@ -17,7 +17,8 @@ pub(crate) fn is_test_file(path: &str) -> bool {
         || folders.split('/').any(|folder| ["tests", "examples", "benches"].contains(&folder))
 }
 
-/// Whether an attribute list keeps an item out of ordinary builds.
+/// Whether an attribute list keeps an item out of ordinary builds. `any(test, …)` does not: some
+/// feature lets it in.
 pub(crate) fn is_test_item(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is_cfg = attribute.path().is_ident("cfg");
@@ -25,8 +26,9 @@ pub(crate) fn is_test_item(attributes: &[syn::Attribute]) -> bool {
             syn::Meta::List(list) => list.tokens.clone(),
             _ => TokenStream::new(),
         };
-        attribute.path().is_ident("test")
-            || is_cfg && has_ident(&tokens, "test") && !has_ident(&tokens, "not")
+        let only_tests = has_ident(&tokens, "test")
+            && !["not", "any"].iter().any(|word| has_ident(&tokens, word));
+        attribute.path().is_ident("test") || is_cfg && only_tests
     })
 }
 
@@ -117,6 +119,8 @@ fn code() {}
 mod real {}
 #[cfg(feature = \"test\")]
 mod gated {}
+#[cfg(any(test, feature = \"x\"))]
+mod shipped {}
 #[cfg(all(test, unix))]
 mod tests {
     // inside
@@ -136,7 +140,7 @@ fn lone() {}
             "fn lone() {}",
         ];
         assert_eq!(test_lines(&file).unwrap(), expected);
-        assert_eq!(test_lines(&File::new("tests/a.rs", text)).unwrap().len(), 16);
+        assert_eq!(test_lines(&File::new("tests/a.rs", text)).unwrap().len(), 18);
         assert!(test_lines(&File::new("src/a.rs", "fn (")).is_err());
     }
 }

@@ -97,6 +97,12 @@ pub mod runtime;
 pub mod providers;
 #[cfg(any(test, feature = "provider-test"))]
 pub mod provider_validation;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_validations;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_stress_test;
+#[cfg(any(test, feature = "provider-test"))]
+pub mod provider_stress_tests;
 
 use std::sync::Arc;
 

@@ -30,6 +30,18 @@ macro_rules! __provider_validations {
                 G test_lock_released_only_on_successful_ack,
                 G test_concurrent_ack_prevention,
             }
+            race_replay {
+                G test_duplicate_start_preserves_pinned_handler,
+                G test_continue_as_new_unregistered_backoff,
+                G test_continue_as_new_poisoned_successor_is_own_execution,
+                G test_continue_as_new_duplicate_start,
+                S test_continue_as_new_transition_delivery,
+                G test_queue_race_cancellation_replay,
+                G test_continue_as_new_queue_race_replay,
+                G test_queue_replay_version_stamp_roundtrip,
+                G test_positional_wait_race_replay,
+                G test_legacy_queue_race_decision_preserved,
+            }
         }
     };
 }
