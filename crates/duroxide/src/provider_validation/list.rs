@@ -30,6 +30,19 @@ macro_rules! __provider_validations {
                 G test_lock_released_only_on_successful_ack,
                 G test_concurrent_ack_prevention,
             }
+            instance_locking {
+                G test_exclusive_instance_lock,
+                G test_lock_token_uniqueness,
+                G test_invalid_lock_token_rejection,
+                G test_concurrent_instance_fetching,
+                G test_completions_arriving_during_lock_blocked,
+                G test_cross_instance_lock_isolation,
+                G test_message_tagging_during_lock,
+                G test_ack_only_affects_locked_messages,
+                G test_multi_threaded_lock_contention,
+                G test_multi_threaded_no_duplicate_processing,
+                G test_multi_threaded_lock_expiration_recovery,
+            }
         }
     };
 }

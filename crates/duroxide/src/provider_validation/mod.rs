@@ -19,10 +19,12 @@
 mod factory;
 pub(crate) mod words;
 mod lab;
+mod patience;
 mod list;
 mod report;
 pub mod instance_creation;
 pub mod atomicity;
+pub mod instance_locking;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
