@@ -43,6 +43,21 @@ macro_rules! __provider_validations {
                 G test_multi_threaded_no_duplicate_processing,
                 G test_multi_threaded_lock_expiration_recovery,
             }
+            lock_expiration {
+                G test_lock_expires_after_timeout,
+                G test_abandon_releases_lock_immediately,
+                G test_lock_renewal_on_ack,
+                G test_concurrent_lock_attempts_respect_expiration,
+                G test_worker_lock_renewal_success,
+                G test_worker_lock_renewal_invalid_token,
+                G test_worker_lock_renewal_after_expiration,
+                G test_worker_lock_renewal_extends_timeout,
+                G test_worker_lock_renewal_after_ack,
+                G test_abandon_work_item_releases_lock,
+                G test_abandon_work_item_with_delay,
+                G test_worker_ack_fails_after_lock_expiry,
+                G test_orchestration_lock_renewal_after_expiration,
+            }
         }
     };
 }

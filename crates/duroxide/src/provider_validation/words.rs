@@ -122,7 +122,12 @@ pub(crate) fn started(instance: &str) -> Event {
 
 /// Some event, where only its id matters.
 pub(crate) fn note(event_id: u64) -> Event {
-    event(event_id, EventKind::ExternalEvent { name: "n".into(), data: "d".into() })
+    said(event_id, "d")
+}
+
+/// An event with some content.
+pub(crate) fn said(event_id: u64, data: &str) -> Event {
+    event(event_id, EventKind::ExternalEvent { name: "n".into(), data: data.into() })
 }
 
 pub(crate) fn set(event_id: u64, key: &str, value: &str) -> Event {
