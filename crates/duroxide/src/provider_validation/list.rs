@@ -58,6 +58,13 @@ macro_rules! __provider_validations {
                 G test_worker_ack_fails_after_lock_expiry,
                 G test_orchestration_lock_renewal_after_expiration,
             }
+            multi_execution {
+                G test_execution_isolation,
+                G test_latest_execution_detection,
+                G test_execution_id_sequencing,
+                G test_continue_as_new_creates_new_execution,
+                G test_execution_history_persistence,
+            }
         }
     };
 }

@@ -26,6 +26,7 @@ pub mod instance_creation;
 pub mod atomicity;
 pub mod instance_locking;
 pub mod lock_expiration;
+pub mod multi_execution;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
