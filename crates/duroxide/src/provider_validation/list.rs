@@ -65,6 +65,16 @@ macro_rules! __provider_validations {
                 G test_continue_as_new_creates_new_execution,
                 G test_execution_history_persistence,
             }
+            queue_semantics {
+                G test_worker_queue_fifo_ordering,
+                G test_worker_peek_lock_semantics,
+                G test_worker_ack_atomicity,
+                G test_timer_delayed_visibility,
+                G test_lost_lock_token_handling,
+                G test_worker_item_immediate_visibility,
+                G test_worker_delayed_visibility_skips_future_items,
+                G test_orphan_queue_messages_dropped,
+            }
         }
     };
 }

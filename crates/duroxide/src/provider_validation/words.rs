@@ -1,6 +1,6 @@
 //! Messages, activities, events and commits, each in one word.
 
-use duroxide_core::model::{Event, EventKind, WorkItem};
+use duroxide_core::model::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem};
 use semver::Version;
 
 use crate::providers::{
@@ -88,6 +88,15 @@ pub(crate) fn done(instance: &str, id: u64) -> WorkItem {
         id,
         result: "ok".into(),
     }
+}
+
+pub(crate) fn failed(instance: &str, id: u64) -> WorkItem {
+    let details = ErrorDetails::Application {
+        kind: AppErrorKind::ActivityFailed,
+        message: "no".into(),
+        retryable: false,
+    };
+    WorkItem::ActivityFailed { instance: instance.into(), execution_id: 1, id, details }
 }
 
 pub(crate) fn identity(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
