@@ -75,6 +75,24 @@ macro_rules! __provider_validations {
                 G test_worker_delayed_visibility_skips_future_items,
                 G test_orphan_queue_messages_dropped,
             }
+            cancellation {
+                G test_fetch_returns_running_state_for_active_orchestration,
+                G test_fetch_returns_terminal_state_when_orchestration_completed,
+                G test_fetch_returns_terminal_state_when_orchestration_failed,
+                G test_fetch_returns_terminal_state_when_orchestration_continued_as_new,
+                G test_fetch_returns_missing_state_when_instance_deleted,
+                G test_renew_returns_running_when_orchestration_active,
+                G test_renew_returns_terminal_when_orchestration_completed,
+                G test_renew_returns_missing_when_instance_deleted,
+                G test_ack_work_item_none_deletes_without_enqueue,
+                G test_cancelled_activities_deleted_from_worker_queue,
+                G test_ack_work_item_fails_when_entry_deleted,
+                G test_renew_fails_when_entry_deleted,
+                G test_cancelling_nonexistent_activities_is_idempotent,
+                G test_batch_cancellation_deletes_multiple_activities,
+                G test_same_activity_in_worker_items_and_cancelled_is_noop,
+                G test_orphan_activity_after_instance_force_deletion,
+            }
         }
     };
 }

@@ -28,6 +28,7 @@ pub mod instance_locking;
 pub mod lock_expiration;
 pub mod multi_execution;
 pub mod queue_semantics;
+pub mod cancellation;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
