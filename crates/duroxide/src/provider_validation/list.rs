@@ -93,6 +93,15 @@ macro_rules! __provider_validations {
                 G test_same_activity_in_worker_items_and_cancelled_is_noop,
                 G test_orphan_activity_after_instance_force_deletion,
             }
+            error_handling {
+                G test_invalid_lock_token_on_ack,
+                G test_duplicate_event_id_rejection,
+                G test_missing_instance_metadata,
+                G test_corrupted_serialization_data,
+                G test_lock_expiration_during_ack,
+                G test_read_corrupted_history_returns_error,
+                G test_read_with_execution_corrupted_history_returns_error,
+            }
         }
     };
 }

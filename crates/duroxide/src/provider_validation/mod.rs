@@ -29,6 +29,7 @@ pub mod lock_expiration;
 pub mod multi_execution;
 pub mod queue_semantics;
 pub mod cancellation;
+pub mod error_handling;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
