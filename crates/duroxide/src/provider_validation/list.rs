@@ -102,6 +102,13 @@ macro_rules! __provider_validations {
                 G test_read_corrupted_history_returns_error,
                 G test_read_with_execution_corrupted_history_returns_error,
             }
+            long_polling {
+                T test_short_poll_returns_immediately,
+                P test_long_poll_waits_for_timeout,
+                P test_fetch_respects_timeout_upper_bound,
+                T test_short_poll_work_item_returns_immediately,
+                P test_long_poll_work_item_waits_for_timeout,
+            }
         }
     };
 }

@@ -30,6 +30,7 @@ pub mod multi_execution;
 pub mod queue_semantics;
 pub mod cancellation;
 pub mod error_handling;
+pub mod long_polling;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
