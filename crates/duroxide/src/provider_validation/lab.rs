@@ -34,12 +34,27 @@ pub(crate) struct Promise {
     pub(crate) section: &'static str,
 }
 
+impl Promise {
+    /// Ends the check.
+    #[track_caller]
+    pub(crate) fn broken(self, expected: &str, got: impl Debug) -> ! {
+        let Promise { rule, says, section } = self;
+        panic!(
+            "provider contract broken ({rule}): {says}\n  expected: {expected}\n  got:      \
+             {got:?}\n  see docs/provider-contract.md#{section}"
+        )
+    }
+}
+
 /// A store to check.
+#[derive(Clone)]
 pub(crate) struct Lab {
     pub(crate) store: Arc<dyn Provider>,
     /// How long locks last here.
     pub(crate) lock: Duration,
-    promise: Promise,
+    /// How long something that is to come may take.
+    pub(crate) patience: Duration,
+    pub(crate) promise: Promise,
 }
 
 impl Deref for Lab {
@@ -78,7 +93,7 @@ impl Job {
 /// A fresh store to check for one promise.
 pub(crate) async fn lab(factory: &dyn ProviderFactory, promise: Promise) -> Lab {
     let (store, lock) = (factory.create_provider().await, factory.lock_timeout());
-    Lab { store, lock, promise }
+    Lab { store, lock, patience: lock * 3 + Duration::from_secs(1), promise }
 }
 
 impl Lab {
@@ -87,11 +102,7 @@ impl Lab {
     /// Ends the check.
     #[track_caller]
     pub(crate) fn broken(&self, expected: &str, got: impl Debug) -> ! {
-        let Promise { rule, says, section } = self.promise;
-        panic!(
-            "provider contract broken ({rule}): {says}\n  expected: {expected}\n  got:      \
-             {got:?}\n  see docs/provider-contract.md#{section}"
-        )
+        self.promise.broken(expected, got)
     }
 
     /// Something must hold.
@@ -170,6 +181,12 @@ impl Lab {
         turn
     }
 
+    /// A turn must have just these messages, in this order.
+    #[track_caller]
+    pub(crate) fn batch<const N: usize>(&self, turn: &Turn, messages: [WorkItem; N]) {
+        self.same("the messages of the turn", turn.item.messages.as_slice(), messages);
+    }
+
     pub(crate) async fn no_turn(&self) {
         if let Some(turn) = self.try_turn(None).await {
             self.broken("no turn to fetch", turn);
@@ -231,14 +248,14 @@ impl Lab {
 
     pub(crate) async fn begin_as(&self, instance: &str, commit: TurnCommit) {
         self.send(start(instance)).await;
-        let turn = self.turn_of(instance).await;
+        let turn = self.patient().turn_of(instance).await;
         self.committed(&turn, commit).await;
     }
 
     /// One more turn of an existing instance.
     pub(crate) async fn step(&self, instance: &str, commit: TurnCommit) {
         self.send(raise(instance, "step")).await;
-        let turn = self.turn_of(instance).await;
+        let turn = self.patient().turn_of(instance).await;
         self.committed(&turn, commit).await;
     }
 
@@ -342,7 +359,7 @@ impl Lab {
     where
         Fut: Future<Output = Option<T>>,
     {
-        let deadline = Instant::now() + self.lock * 3 + Duration::from_secs(1);
+        let deadline = Instant::now() + self.patience;
         loop {
             if let Some(found) = look().await {
                 return found;

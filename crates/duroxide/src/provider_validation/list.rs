@@ -42,6 +42,85 @@ macro_rules! __provider_validations {
                 G test_positional_wait_race_replay,
                 G test_legacy_queue_race_decision_preserved,
             }
+            instance_locking {
+                G test_exclusive_instance_lock,
+                G test_lock_token_uniqueness,
+                G test_invalid_lock_token_rejection,
+                G test_concurrent_instance_fetching,
+                G test_completions_arriving_during_lock_blocked,
+                G test_cross_instance_lock_isolation,
+                G test_message_tagging_during_lock,
+                G test_ack_only_affects_locked_messages,
+                G test_multi_threaded_lock_contention,
+                G test_multi_threaded_no_duplicate_processing,
+                G test_multi_threaded_lock_expiration_recovery,
+            }
+            lock_expiration {
+                G test_lock_expires_after_timeout,
+                G test_abandon_releases_lock_immediately,
+                G test_lock_renewal_on_ack,
+                G test_concurrent_lock_attempts_respect_expiration,
+                G test_worker_lock_renewal_success,
+                G test_worker_lock_renewal_invalid_token,
+                G test_worker_lock_renewal_after_expiration,
+                G test_worker_lock_renewal_extends_timeout,
+                G test_worker_lock_renewal_after_ack,
+                G test_abandon_work_item_releases_lock,
+                G test_abandon_work_item_with_delay,
+                G test_worker_ack_fails_after_lock_expiry,
+                G test_orchestration_lock_renewal_after_expiration,
+            }
+            multi_execution {
+                G test_execution_isolation,
+                G test_latest_execution_detection,
+                G test_execution_id_sequencing,
+                G test_continue_as_new_creates_new_execution,
+                G test_execution_history_persistence,
+            }
+            queue_semantics {
+                G test_worker_queue_fifo_ordering,
+                G test_worker_peek_lock_semantics,
+                G test_worker_ack_atomicity,
+                G test_timer_delayed_visibility,
+                G test_lost_lock_token_handling,
+                G test_worker_item_immediate_visibility,
+                G test_worker_delayed_visibility_skips_future_items,
+                G test_orphan_queue_messages_dropped,
+            }
+            cancellation {
+                G test_fetch_returns_running_state_for_active_orchestration,
+                G test_fetch_returns_terminal_state_when_orchestration_completed,
+                G test_fetch_returns_terminal_state_when_orchestration_failed,
+                G test_fetch_returns_terminal_state_when_orchestration_continued_as_new,
+                G test_fetch_returns_missing_state_when_instance_deleted,
+                G test_renew_returns_running_when_orchestration_active,
+                G test_renew_returns_terminal_when_orchestration_completed,
+                G test_renew_returns_missing_when_instance_deleted,
+                G test_ack_work_item_none_deletes_without_enqueue,
+                G test_cancelled_activities_deleted_from_worker_queue,
+                G test_ack_work_item_fails_when_entry_deleted,
+                G test_renew_fails_when_entry_deleted,
+                G test_cancelling_nonexistent_activities_is_idempotent,
+                G test_batch_cancellation_deletes_multiple_activities,
+                G test_same_activity_in_worker_items_and_cancelled_is_noop,
+                G test_orphan_activity_after_instance_force_deletion,
+            }
+            error_handling {
+                G test_invalid_lock_token_on_ack,
+                G test_duplicate_event_id_rejection,
+                G test_missing_instance_metadata,
+                G test_corrupted_serialization_data,
+                G test_lock_expiration_during_ack,
+                G test_read_corrupted_history_returns_error,
+                G test_read_with_execution_corrupted_history_returns_error,
+            }
+            long_polling {
+                T test_short_poll_returns_immediately,
+                P test_long_poll_waits_for_timeout,
+                P test_fetch_respects_timeout_upper_bound,
+                T test_short_poll_work_item_returns_immediately,
+                P test_long_poll_work_item_waits_for_timeout,
+            }
         }
     };
 }

@@ -19,11 +19,19 @@
 mod factory;
 pub(crate) mod words;
 mod lab;
+mod patience;
 mod list;
 mod report;
 pub mod instance_creation;
 pub mod atomicity;
 pub mod race_replay;
+pub mod instance_locking;
+pub mod lock_expiration;
+pub mod multi_execution;
+pub mod queue_semantics;
+pub mod cancellation;
+pub mod error_handling;
+pub mod long_polling;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};

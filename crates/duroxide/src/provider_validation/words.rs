@@ -1,6 +1,6 @@
 //! Messages, activities, events and commits, each in one word.
 
-use duroxide_core::model::{Event, EventKind, WorkItem};
+use duroxide_core::model::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem};
 use semver::Version;
 
 use crate::providers::{
@@ -90,6 +90,15 @@ pub(crate) fn done(instance: &str, id: u64) -> WorkItem {
     }
 }
 
+pub(crate) fn failed(instance: &str, id: u64) -> WorkItem {
+    let details = ErrorDetails::Application {
+        kind: AppErrorKind::ActivityFailed,
+        message: "no".into(),
+        retryable: false,
+    };
+    WorkItem::ActivityFailed { instance: instance.into(), execution_id: 1, id, details }
+}
+
 pub(crate) fn identity(instance: &str, activity_id: u64) -> ScheduledActivityIdentifier {
     ScheduledActivityIdentifier { instance: instance.into(), execution_id: 1, activity_id }
 }
@@ -122,7 +131,12 @@ pub(crate) fn started(instance: &str) -> Event {
 
 /// Some event, where only its id matters.
 pub(crate) fn note(event_id: u64) -> Event {
-    event(event_id, EventKind::ExternalEvent { name: "n".into(), data: "d".into() })
+    said(event_id, "d")
+}
+
+/// An event with some content.
+pub(crate) fn said(event_id: u64, data: &str) -> Event {
+    event(event_id, EventKind::ExternalEvent { name: "n".into(), data: data.into() })
 }
 
 pub(crate) fn set(event_id: u64, key: &str, value: &str) -> Event {
