@@ -30,6 +30,18 @@ macro_rules! __provider_validations {
                 G test_lock_released_only_on_successful_ack,
                 G test_concurrent_ack_prevention,
             }
+            tag_filtering {
+                D test_default_only_fetches_untagged,
+                D test_tags_fetches_only_matching,
+                D test_default_and_fetches_untagged_and_matching,
+                D test_none_filter_returns_nothing,
+                D test_multi_tag_filter,
+                D test_tag_round_trip_preservation,
+                D test_any_filter_fetches_everything,
+                D test_tag_survives_abandon_and_refetch,
+                D test_multi_runtime_tag_isolation,
+                D test_tag_preserved_through_ack_orchestration_item,
+            }
         }
     };
 }

@@ -23,6 +23,7 @@ mod list;
 mod report;
 pub mod instance_creation;
 pub mod atomicity;
+pub mod tag_filtering;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
