@@ -20,6 +20,8 @@ use crate::providers::{
 
 /// A poll that does not wait.
 pub(crate) const AT_ONCE: Duration = Duration::ZERO;
+/// A lock, lease or delay that outlasts any check.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 /// How long a look waits before the next one, for stores without long polls.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

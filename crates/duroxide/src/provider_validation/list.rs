@@ -30,6 +30,19 @@ macro_rules! __provider_validations {
                 G test_lock_released_only_on_successful_ack,
                 G test_concurrent_ack_prevention,
             }
+            poison_message {
+                D orchestration_attempt_count_starts_at_one,
+                D orchestration_attempt_count_increments_on_refetch,
+                D worker_attempt_count_starts_at_one,
+                D worker_attempt_count_increments_on_lock_expiry,
+                D attempt_count_is_per_message,
+                D abandon_work_item_ignore_attempt_decrements,
+                D abandon_orchestration_item_ignore_attempt_decrements,
+                D ignore_attempt_never_goes_negative,
+                D max_attempt_count_across_message_batch,
+                D orchestration_ignore_attempt_preserves_hidden_start,
+                D orchestration_delayed_abandon_preserves_unlocked_rows,
+            }
             tag_filtering {
                 D test_default_only_fetches_untagged,
                 D test_tags_fetches_only_matching,

@@ -23,6 +23,7 @@ mod list;
 mod report;
 pub mod instance_creation;
 pub mod atomicity;
+pub mod poison_message;
 pub mod tag_filtering;
 
 pub use factory::ProviderFactory;
