@@ -43,6 +43,28 @@ macro_rules! __provider_validations {
                 D orchestration_ignore_attempt_preserves_hidden_start,
                 D orchestration_delayed_abandon_preserves_unlocked_rows,
             }
+            capability_filtering {
+                G test_fetch_with_filter_none_returns_any_item,
+                G test_fetch_with_compatible_filter_returns_item,
+                G test_fetch_with_incompatible_filter_skips_item,
+                G test_fetch_filter_skips_incompatible_selects_compatible,
+                G test_fetch_filter_does_not_lock_skipped_instances,
+                G test_fetch_filter_null_pinned_version_always_compatible,
+                G test_fetch_filter_boundary_versions,
+                G test_pinned_version_stored_via_ack_metadata,
+                G test_pinned_version_immutable_across_ack_cycles,
+                G test_continue_as_new_execution_gets_own_pinned_version,
+                G test_filter_with_empty_supported_versions_returns_nothing,
+                G test_concurrent_filtered_fetch_no_double_lock,
+                G test_ack_stores_pinned_version_via_metadata_update,
+                G test_provider_updates_pinned_version_when_told,
+                G test_fetch_corrupted_history_filtered_vs_unfiltered,
+                G test_fetch_deserialization_error_increments_attempt_count,
+                G test_fetch_deserialization_error_eventually_reaches_poison,
+                G test_fetch_filter_applied_before_history_deserialization,
+                G test_fetch_single_range_only_uses_first_range,
+                G test_ack_appends_event_to_corrupted_history,
+            }
             tag_filtering {
                 D test_default_only_fetches_untagged,
                 D test_tags_fetches_only_matching,

@@ -24,6 +24,7 @@ mod report;
 pub mod instance_creation;
 pub mod atomicity;
 pub mod poison_message;
+pub mod capability_filtering;
 pub mod tag_filtering;
 
 pub use factory::ProviderFactory;
