@@ -20,6 +20,8 @@ use crate::providers::{
 
 /// A poll that does not wait.
 pub(crate) const AT_ONCE: Duration = Duration::ZERO;
+/// A lock, lease or delay that outlasts any check.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 /// How long a look waits before the next one, for stores without long polls.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -321,6 +323,12 @@ impl Lab {
     pub(crate) async fn job_soon(&self) -> Job {
         let look = || self.try_job(None, &TagFilter::DefaultOnly);
         self.soon("an activity to become fetchable", look).await
+    }
+
+    /// Acknowledges an activity, which must succeed.
+    pub(crate) async fn answered(&self, job: &Job, outcome: Option<WorkItem>) {
+        let result = self.ack_work_item(&job.token, outcome).await;
+        self.ok("ack_work_item", result);
     }
 
     /// A session lease as long as a lock.

@@ -121,6 +121,53 @@ macro_rules! __provider_validations {
                 T test_short_poll_work_item_returns_immediately,
                 P test_long_poll_work_item_waits_for_timeout,
             }
+            poison_message {
+                D orchestration_attempt_count_starts_at_one,
+                D orchestration_attempt_count_increments_on_refetch,
+                D worker_attempt_count_starts_at_one,
+                D worker_attempt_count_increments_on_lock_expiry,
+                D attempt_count_is_per_message,
+                D abandon_work_item_ignore_attempt_decrements,
+                D abandon_orchestration_item_ignore_attempt_decrements,
+                D ignore_attempt_never_goes_negative,
+                D max_attempt_count_across_message_batch,
+                D orchestration_ignore_attempt_preserves_hidden_start,
+                D orchestration_delayed_abandon_preserves_unlocked_rows,
+            }
+            capability_filtering {
+                G test_fetch_with_filter_none_returns_any_item,
+                G test_fetch_with_compatible_filter_returns_item,
+                G test_fetch_with_incompatible_filter_skips_item,
+                G test_fetch_filter_skips_incompatible_selects_compatible,
+                G test_fetch_filter_does_not_lock_skipped_instances,
+                G test_fetch_filter_null_pinned_version_always_compatible,
+                G test_fetch_filter_boundary_versions,
+                G test_pinned_version_stored_via_ack_metadata,
+                G test_pinned_version_immutable_across_ack_cycles,
+                G test_continue_as_new_execution_gets_own_pinned_version,
+                G test_filter_with_empty_supported_versions_returns_nothing,
+                G test_concurrent_filtered_fetch_no_double_lock,
+                G test_ack_stores_pinned_version_via_metadata_update,
+                G test_provider_updates_pinned_version_when_told,
+                G test_fetch_corrupted_history_filtered_vs_unfiltered,
+                G test_fetch_deserialization_error_increments_attempt_count,
+                G test_fetch_deserialization_error_eventually_reaches_poison,
+                G test_fetch_filter_applied_before_history_deserialization,
+                G test_fetch_single_range_only_uses_first_range,
+                G test_ack_appends_event_to_corrupted_history,
+            }
+            tag_filtering {
+                D test_default_only_fetches_untagged,
+                D test_tags_fetches_only_matching,
+                D test_default_and_fetches_untagged_and_matching,
+                D test_none_filter_returns_nothing,
+                D test_multi_tag_filter,
+                D test_tag_round_trip_preservation,
+                D test_any_filter_fetches_everything,
+                D test_tag_survives_abandon_and_refetch,
+                D test_multi_runtime_tag_isolation,
+                D test_tag_preserved_through_ack_orchestration_item,
+            }
         }
     };
 }

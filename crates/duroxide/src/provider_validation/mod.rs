@@ -32,6 +32,9 @@ pub mod queue_semantics;
 pub mod cancellation;
 pub mod error_handling;
 pub mod long_polling;
+pub mod poison_message;
+pub mod capability_filtering;
+pub mod tag_filtering;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};

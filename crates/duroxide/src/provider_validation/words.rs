@@ -66,7 +66,10 @@ pub(crate) fn activity(instance: &str, id: u64) -> WorkItem {
 }
 
 pub(crate) fn tagged(id: u64, with: &str) -> WorkItem {
-    let mut item = activity("a", id);
+    with_tag(activity("a", id), with)
+}
+
+pub(crate) fn with_tag(mut item: WorkItem, with: &str) -> WorkItem {
     if let WorkItem::ActivityExecute { tag, .. } = &mut item {
         *tag = Some(with.into());
     }
