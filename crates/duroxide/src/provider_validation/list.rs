@@ -30,6 +30,21 @@ macro_rules! __provider_validations {
                 G test_lock_released_only_on_successful_ack,
                 G test_concurrent_ack_prevention,
             }
+            management {
+                G test_list_instances,
+                G test_list_instances_by_status,
+                G test_list_executions,
+                G test_get_instance_info,
+                G test_get_execution_info,
+                G test_get_system_metrics,
+                G test_get_queue_depths,
+                G test_get_instance_stats_nonexistent,
+                G test_get_instance_stats_history,
+                G test_get_instance_stats_kv,
+                G test_get_instance_stats_carry_forward,
+                G test_get_instance_stats_kv_delta_only,
+                G test_get_instance_stats_kv_merged,
+            }
         }
     };
 }

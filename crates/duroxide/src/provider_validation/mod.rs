@@ -19,10 +19,12 @@
 mod factory;
 pub(crate) mod words;
 mod lab;
+mod admin_verbs;
 mod list;
 mod report;
 pub mod instance_creation;
 pub mod atomicity;
+pub mod management;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
