@@ -45,6 +45,21 @@ macro_rules! __provider_validations {
                 G test_get_instance_stats_kv_delta_only,
                 G test_get_instance_stats_kv_merged,
             }
+            deletion {
+                G test_delete_terminal_instances,
+                G test_delete_running_rejected_force_succeeds,
+                G test_delete_nonexistent_instance,
+                G test_delete_cleans_queues_and_locks,
+                G test_cascade_delete_hierarchy,
+                G test_force_delete_prevents_ack_recreation,
+                G test_list_children,
+                G test_delete_get_parent_id,
+                G test_delete_get_instance_tree,
+                G test_delete_instances_atomic,
+                G test_delete_instances_atomic_force,
+                G test_delete_instances_atomic_orphan_detection,
+                G test_stale_activity_after_delete_recreate,
+            }
         }
     };
 }

@@ -25,6 +25,7 @@ mod report;
 pub mod instance_creation;
 pub mod atomicity;
 pub mod management;
+pub mod deletion;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
