@@ -60,6 +60,12 @@ macro_rules! __provider_validations {
                 G test_delete_instances_atomic_orphan_detection,
                 G test_stale_activity_after_delete_recreate,
             }
+            prune {
+                G test_prune_options_combinations,
+                G test_prune_safety,
+                G test_prune_bulk,
+                G test_prune_bulk_includes_running_instances,
+            }
         }
     };
 }

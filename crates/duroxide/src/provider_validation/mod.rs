@@ -26,6 +26,7 @@ pub mod instance_creation;
 pub mod atomicity;
 pub mod management;
 pub mod deletion;
+pub mod prune;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
