@@ -66,6 +66,12 @@ macro_rules! __provider_validations {
                 G test_prune_bulk,
                 G test_prune_bulk_includes_running_instances,
             }
+            bulk_deletion {
+                G test_delete_instance_bulk_filter_combinations,
+                G test_delete_instance_bulk_safety_and_limits,
+                G test_delete_instance_bulk_completed_before_filter,
+                G test_delete_instance_bulk_cascades_to_children,
+            }
         }
     };
 }

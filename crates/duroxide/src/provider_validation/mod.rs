@@ -27,6 +27,7 @@ pub mod atomicity;
 pub mod management;
 pub mod deletion;
 pub mod prune;
+pub mod bulk_deletion;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
