@@ -72,6 +72,15 @@ macro_rules! __provider_validations {
                 G test_delete_instance_bulk_completed_before_filter,
                 G test_delete_instance_bulk_cascades_to_children,
             }
+            custom_status {
+                G test_custom_status_set,
+                G test_custom_status_clear,
+                G test_custom_status_none_preserves,
+                G test_custom_status_version_increments,
+                G test_custom_status_polling_no_change,
+                G test_custom_status_nonexistent_instance,
+                G test_custom_status_default_on_new_instance,
+            }
         }
     };
 }

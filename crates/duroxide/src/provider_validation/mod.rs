@@ -28,6 +28,7 @@ pub mod management;
 pub mod deletion;
 pub mod prune;
 pub mod bulk_deletion;
+pub mod custom_status;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};
