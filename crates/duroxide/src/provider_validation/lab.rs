@@ -212,8 +212,13 @@ impl Lab {
     pub(crate) async fn commit(
         &self,
         turn: &Turn,
-        commit: TurnCommit,
+        mut commit: TurnCommit,
     ) -> Result<(), ProviderError> {
+        // The words for events do not know where they will belong.
+        for event in &mut commit.history_delta {
+            event.instance_id.clone_from(&turn.item.instance);
+            event.execution_id = commit.execution_id;
+        }
         self.ack_orchestration_item(
             &turn.token,
             commit.execution_id,
@@ -271,12 +276,15 @@ impl Lab {
     pub(crate) async fn looping(&self, instance: &str, current: u64) {
         self.begin(instance).await;
         for number in 2..=current {
-            let end = commit().in_execution(number - 1).ends("ContinuedAsNew", "x");
-            self.step(instance, end).await;
-            let mut first = started(instance);
-            first.execution_id = number;
-            self.step(instance, commit().in_execution(number).event(first)).await;
+            self.continue_as_new(instance, number, commit().event(started(instance))).await;
         }
+    }
+
+    /// Ends an instance's execution as continued, and begins execution `number` with this commit.
+    pub(crate) async fn continue_as_new(&self, instance: &str, number: u64, first: TurnCommit) {
+        let end = commit().in_execution(number - 1).ends("ContinuedAsNew", "x");
+        self.step(instance, end).await;
+        self.step(instance, first.in_execution(number)).await;
     }
 
     // ---- Activities -----------------------------------------------------------------------------
