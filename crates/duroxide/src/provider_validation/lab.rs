@@ -333,12 +333,6 @@ impl Lab {
         self.soon("an activity to become fetchable", look).await
     }
 
-    /// Acknowledges an activity, which must succeed.
-    pub(crate) async fn answered(&self, job: &Job, outcome: Option<WorkItem>) {
-        let result = self.ack_work_item(&job.token, outcome).await;
-        self.ok("ack_work_item", result);
-    }
-
     /// A session lease as long as a lock.
     pub(crate) fn lease(&self, owner: &str) -> SessionFetchConfig {
         SessionFetchConfig { owner_id: owner.into(), lock_timeout: self.lock }
