@@ -25,6 +25,7 @@ pub mod instance_creation;
 pub mod atomicity;
 pub mod poison_message;
 pub mod capability_filtering;
+pub mod sessions;
 pub mod tag_filtering;
 
 pub use factory::ProviderFactory;
