@@ -35,6 +35,7 @@ pub mod error_handling;
 pub mod long_polling;
 pub mod poison_message;
 pub mod capability_filtering;
+pub mod sessions;
 pub mod tag_filtering;
 pub mod management;
 pub mod deletion;
