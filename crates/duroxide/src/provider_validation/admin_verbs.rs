@@ -68,6 +68,11 @@ pub(crate) fn ended_before(time: u64) -> InstanceFilter {
     InstanceFilter { completed_before: Some(time), ..InstanceFilter::default() }
 }
 
+/// Keep the newest so many executions.
+pub(crate) fn keep(keep_last: u32) -> PruneOptions {
+    PruneOptions { keep_last: Some(keep_last), completed_before: None }
+}
+
 impl Lab {
     /// Lets the clock move on, so that what comes next has a later time.
     pub(crate) async fn tick(&self) {

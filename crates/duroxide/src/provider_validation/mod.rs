@@ -29,6 +29,7 @@ pub mod deletion;
 pub mod prune;
 pub mod bulk_deletion;
 pub mod custom_status;
+pub mod kv_store;
 
 pub use factory::ProviderFactory;
 pub use list::{STAMPS, run_all_validations, waits_for_work};

@@ -1,7 +1,7 @@
 //! Pruning removes old executions and nothing else.
 
 use super::ProviderFactory;
-use super::admin_verbs::{Pruned, ended_before, only};
+use super::admin_verbs::{Pruned, ended_before, keep, only};
 use super::lab::{Lab, Promise, lab};
 use super::words::*;
 use crate::providers::{InstanceFilter, PruneOptions};
@@ -151,10 +151,6 @@ async fn pruned_to(lab: &Lab, id: &str, options: PruneOptions, left: &[u64]) {
         let length = if left.contains(&number) { number as usize } else { 0 };
         lab.same(&format!("the events of execution {number}"), history.len(), length);
     }
-}
-
-fn keep(keep_last: u32) -> PruneOptions {
-    PruneOptions { keep_last: Some(keep_last), completed_before: None }
 }
 
 fn before(time: u64) -> PruneOptions {
