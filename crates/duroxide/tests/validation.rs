@@ -1,6 +1,6 @@
 //! The whole validation suite on the memory provider.
 #![cfg(feature = "provider-test")]
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
