@@ -1,6 +1,7 @@
 //! The list of all checks, and what is made of it: one call that runs them all, and one macro that
 //! makes a test of each. A new check is added here and nowhere else.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -369,19 +370,9 @@ macro_rules! __run_validation {
 macro_rules! __run_validations {
     (($factory:ident $results:ident) $($category:ident { $($kind:ident $check:ident,)* })*) => {
         $($(
-            let began = Instant::now();
-            let check = async { $crate::__run_validation!($kind $category $check $factory) };
-            let outcome = match catch_panic(check).await {
-                Ok(None) => Outcome::Passed,
-                Ok(Some(why)) => Outcome::Skipped(why),
-                Err(reason) => Outcome::Failed(reason),
-            };
-            $results.push(ValidationResult {
-                category: stringify!($category),
-                name: stringify!($check),
-                outcome,
-                took: began.elapsed(),
-            });
+            // Boxed: two hundred futures side by side would not fit on a thread's stack.
+            let check = Box::pin(async { $crate::__run_validation!($kind $category $check $factory) });
+            $results.push(run_one((stringify!($category), stringify!($check)), check).await);
         )*)*
     };
 }
@@ -391,6 +382,20 @@ pub async fn run_all_validations<F: ProviderFactory>(factory: &F) -> ValidationR
     let mut results = Vec::new();
     crate::__provider_validations! { __run_validations factory results }
     ValidationReport { results }
+}
+
+/// Runs one check and notes how it ended.
+async fn run_one(
+    (category, name): (&'static str, &'static str),
+    check: Pin<Box<dyn Future<Output = Option<&'static str>> + '_>>,
+) -> ValidationResult {
+    let began = Instant::now();
+    let outcome = match catch_panic(check).await {
+        Ok(None) => Outcome::Passed,
+        Ok(Some(why)) => Outcome::Skipped(why),
+        Err(reason) => Outcome::Failed(reason),
+    };
+    ValidationResult { category, name, outcome, took: began.elapsed() }
 }
 
 /// Version stamps that checks of replay run with: this library's, and one under the old race policy.
