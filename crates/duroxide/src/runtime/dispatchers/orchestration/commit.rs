@@ -73,7 +73,8 @@ impl Dispatcher {
     /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
     pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) {
         let summary = Summary::of(&outcome);
-        let commit = into_commit(&batch, outcome, aside.notices.clone(), aside.execution_id);
+        let notices = aside.notices.clone();
+        let commit = self.to_commit(&batch, outcome, notices, aside.execution_id).await;
         match self.commit_while_leased(&batch, commit).await {
             Ok(()) => self.report_committed(&batch, summary, aside.execution_id, aside.fact),
             Err(rejected) if self.is_passing(&batch, &rejected.error) => {
@@ -81,6 +82,18 @@ impl Dispatcher {
             }
             Err(rejected) => self.substitute_failure(&batch, rejected.error, aside).await,
         }
+    }
+
+    /// What the store is asked to make true.
+    pub(super) async fn to_commit(
+        &self,
+        batch: &Batch,
+        mut outcome: TurnOutcome,
+        notices: Vec<WorkItem>,
+        execution_id: u64,
+    ) -> TurnCommit {
+        self.spare_strangers(batch.instance(), &mut outcome.messages).await;
+        into_commit(batch, outcome, notices, execution_id)
     }
 
     /// Tries a commit until it is made, refused for good, or the lock is gone (R7.50).
@@ -141,7 +154,8 @@ impl Dispatcher {
             return self.give_back(batch, error).await;
         };
         let summary = Summary::of(&outcome);
-        let commit = into_commit(batch, outcome, aside.notices.clone(), aside.execution_id);
+        let notices = aside.notices.clone();
+        let commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
         match self.commit_while_leased(batch, commit).await {
             Ok(()) => self.report_committed(batch, summary, aside.execution_id, aside.fact),
             Err(rejected) => self.give_back(batch, rejected.error).await,
@@ -181,7 +195,7 @@ impl Dispatcher {
 }
 
 /// The outcome as the store takes it.
-pub(super) fn into_commit(
+fn into_commit(
     batch: &Batch,
     outcome: TurnOutcome,
     notices: Vec<WorkItem>,
