@@ -87,7 +87,7 @@ async fn r1_37_r7_50_an_outage_of_everything_fails_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r7_50_commits_are_retried_for_as_long_as_the_lock_can_be_renewed() {
+async fn r1_36_r7_50_commits_are_retried_for_as_long_as_the_lock_can_be_renewed() {
     survives(|faults| faults.always("ack_orchestration_item", busy())).await;
 }
 
@@ -219,7 +219,7 @@ async fn r1_37_l12_a_first_turn_refused_for_good_fails_after_its_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_37_a_later_turn_refused_for_good_fails_after_what_was_stored() {
+async fn r1_12_r1_37_r7_51_a_later_turn_refused_for_good_fails_after_what_was_stored() {
     let faults = Faults::default();
     let world = on_faulty(&faults)
         .orchestration("Main", |ctx, input| async move {

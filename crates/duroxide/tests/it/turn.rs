@@ -26,7 +26,7 @@ async fn two_letters(ctx: OrchestrationContext, _input: String) -> Result<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_20_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
+async fn r1_20_r1_30_r1_31_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
     let memory = Arc::new(MemoryProvider::new());
     let messages = [
         queued("i", "q", "a"),
@@ -84,7 +84,7 @@ async fn r1_26_what_comes_after_the_end_vanishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_33_r6_51_metadata_says_what_the_events_mean() {
+async fn r1_32_r1_33_r6_51_metadata_says_what_the_events_mean() {
     let world = world()
         .orchestration_version("Main", "1.2.3", |ctx, input| async move {
             match input.as_str() {
