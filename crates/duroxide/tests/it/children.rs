@@ -362,7 +362,7 @@ async fn l3_a_child_dropped_in_the_last_turn_is_neither_started_nor_cancelled() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_children_at_a_time() {
+async fn r4_99_many_children_at_a_time() {
     let world = family()
         .orchestration("Main", |ctx, _input| async move {
             let kids = (0..50).map(|n| ctx.schedule_sub_orchestration("Echo", n.to_string()));

@@ -26,7 +26,7 @@ async fn two_letters(ctx: OrchestrationContext, _input: String) -> Result<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_20_r1_30_r1_31_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
+async fn r1_6_r1_20_r1_30_r1_31_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
     let memory = Arc::new(MemoryProvider::new());
     let messages = [
         queued("i", "q", "a"),
@@ -281,7 +281,7 @@ async fn r1_22_r7_60_the_lock_is_held_until_the_commit_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn r1_13_r7_7_one_turn_of_an_instance_at_a_time_over_two_runtimes() {
+async fn r1_13_r7_4_r7_7_one_turn_of_an_instance_at_a_time_over_two_runtimes() {
     static INSIDE: AtomicUsize = AtomicUsize::new(0);
     const LETTERS: usize = 200;
     async fn count(ctx: OrchestrationContext, _input: String) -> Result<String, String> {

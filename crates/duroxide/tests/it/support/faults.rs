@@ -199,8 +199,10 @@ impl Chaos {
         let draw = self.random.next_u64();
         let hit = draw % 1_000 < self.per_mille;
         hit.then(|| match draw >> 32 & 3 {
-            0 | 1 => busy(),
-            2 if self.for_good => broken(),
+            0 => busy(),
+            1 if self.for_good => broken(),
+            // Longer than the lock of a turn, at times.
+            1 | 2 => Fault::Slow(Duration::from_millis(draw >> 40 & 0x1fff)),
             _ => Fault::After(ProviderError::retryable("fault", "answer lost")),
         })
     }
