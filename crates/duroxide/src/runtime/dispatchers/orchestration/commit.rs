@@ -23,8 +23,10 @@ use crate::runtime::observability::targets;
 /// Pauses between tries of one commit: from the first to the longest, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Delay of a turn that is given back because it could not be committed (R1.38).
+/// Delay of a turn that is given back because it could not be committed (R1.38), doubling with every
+/// attempt that counts: a store that refuses for good is not asked for ever at full speed.
 const GIVE_BACK_DELAY: Duration = Duration::from_millis(50);
+const GIVE_BACK_DOUBLINGS_MAX: u32 = 10;
 
 /// What the commit, its substitute and the reports need, put aside before the turn takes the rest.
 pub(super) struct Aside {
@@ -131,9 +133,9 @@ impl Dispatcher {
         tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             %error, "turn not committed; it will be repeated");
         let (store, uncount) = (&self.node.store, error.is_retryable());
-        let given_back = store
-            .abandon_orchestration_item(&batch.lock_token, Some(GIVE_BACK_DELAY), uncount)
-            .await;
+        let doublings = batch.attempt.saturating_sub(1).min(GIVE_BACK_DOUBLINGS_MAX);
+        let delay = Some(GIVE_BACK_DELAY * (1 << doublings));
+        let given_back = store.abandon_orchestration_item(&batch.lock_token, delay, uncount).await;
         if log_storage_error(batch.instance(), given_back).is_none() && uncount {
             self.pardons.add(batch.instance());
         }
