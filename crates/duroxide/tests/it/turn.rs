@@ -364,3 +364,19 @@ async fn r7_130_the_descriptor_tells_the_latest_start() {
     assert_eq!((kid.parent_instance.as_deref(), kid.parent_id), (Some("m"), Some(2)));
     world.finish().await;
 }
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test(start_paused = true)]
+async fn r7_132_an_artificial_delay_falls_under_the_lock() {
+    use duroxide::runtime::test_hooks::{clear_orch_processing_delay, set_orch_processing_delay};
+    set_orch_processing_delay(Duration::from_secs(60), Some("slow-"));
+    let world = world().orchestration("Main", |_ctx, input| async { Ok(input) }).start().await;
+    let began = tokio::time::Instant::now();
+    world.begin("slow-1", "Main", "x").await;
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(world.memory.max_attempt_count("slow-1"), 1); // R1.22
+    assert_eq!(world.output("slow-1").await, "x");
+    assert_eq!(began.elapsed().as_secs(), 60);
+    clear_orch_processing_delay();
+    world.finish().await;
+}
