@@ -54,7 +54,7 @@ async fn r5_1_the_context_says_who_asked() {
 }
 
 #[tokio::test]
-async fn r7_5_worker_ids_name_the_slot_and_the_node() {
+async fn l24_r7_5_worker_ids_name_the_slot_and_the_node() {
     for (node_id, is_ours) in [
         (Some("n7"), (|suffix: &str| suffix == "n7") as fn(&str) -> bool),
         (None, |suffix| suffix.len() == 16 && suffix.chars().all(|c| c.is_ascii_hexdigit())),
@@ -191,7 +191,7 @@ async fn l28_an_id_used_again_is_another_execution() {
 }
 
 #[tokio::test]
-async fn r5_10_a_slot_runs_one_activity_at_a_time_and_slots_run_at_the_same_time() {
+async fn r5_10_r7_8_a_slot_runs_one_activity_at_a_time_and_slots_run_at_the_same_time() {
     for slots in [1, 3] {
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (running_now, most_ever) = (Arc::clone(&running), Arc::clone(&most));
@@ -235,7 +235,7 @@ fn failure_of(history: &[Event]) -> &ErrorDetails {
 }
 
 #[tokio::test]
-async fn r5_11_results_and_errors_are_recorded_as_they_are() {
+async fn r5_11_r2_31_r2_32_results_and_errors_are_recorded_as_they_are() {
     let world = world()
         .activity("A", |_ctx, input| async move {
             if input == "bad" { Err("no good".to_owned()) } else { Ok("good".to_owned()) }
@@ -325,7 +325,7 @@ async fn r5_14_a_crash_makes_an_activity_run_again() {
     first.begin("m", "Main", "x").await;
     door.knock().await;
     let (memory, fetched_at) = (Arc::clone(&first.memory), Instant::now());
-    first.runtime.shutdown(Some(0)).await; // R5.30: aborted, not cancelled
+    first.runtime.shutdown(Some(0)).await; // R5.30: aborted, not cancelled; R1.5
     assert_eq!(memory.snapshot().worker_queue[0].attempts, 1);
 
     let second = world_on(memory).patient().behind("A", &door).orchestration("Main", call_a);

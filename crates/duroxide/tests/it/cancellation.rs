@@ -78,7 +78,7 @@ async fn r7_88_a_cancel_with_the_start_still_runs_one_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r7_89_r3_70_neither_a_result_nor_a_successor_escapes_a_cancel() {
+async fn l29_r7_89_r3_70_neither_a_result_nor_a_successor_escapes_a_cancel() {
     let world = world()
         .orchestration("Main", |ctx, input| async move {
             ctx.schedule_wait("go").await;

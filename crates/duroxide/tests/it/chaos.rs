@@ -81,7 +81,7 @@ fn orchestration(id: &str) -> &'static str {
     }
 }
 
-/// Five lives amid faults, then one in peace. With faults that last instances may fail, but end.
+/// Five pairs of lives amid faults, then one in peace. With faults that last instances may fail, but end.
 async fn survives(seed: u64, per_mille: u64, for_good: bool) {
     let random = Random::seeded(seed);
     let memory = Arc::new(MemoryProvider::new());
@@ -94,11 +94,13 @@ async fn survives(seed: u64, per_mille: u64, for_good: bool) {
         faults.chaos(&random, per_mille, for_good);
         let store = |store| FaultyProvider::wrap(store, &faults);
         let world = cast(&memory).through(store).start().await;
+        let other = cast(&memory).through(store).start().await;
         let life = Duration::from_millis(random.next_u64() % 15_000);
         sleep(life / 2).await;
         client.enqueue_event("letters", "q", letter).await.unwrap();
         sleep(life / 2).await;
         world.runtime.shutdown(Some(0)).await;
+        other.runtime.shutdown(Some(random.next_u64() % 2_000)).await;
     }
     let world = cast(&memory).start().await;
     for (id, _, expected) in RUNS {

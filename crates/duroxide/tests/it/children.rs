@@ -244,7 +244,7 @@ async fn r3_98_a_child_dropped_at_once_in_a_turn_that_goes_on_is_started_and_can
 }
 
 #[tokio::test(start_paused = true)]
-async fn r3_110_a_parent_that_ends_lets_go_of_its_child() {
+async fn r3_72_r3_107_r3_108_r3_110_a_parent_that_ends_lets_go_of_its_child() {
     let world = family()
         .orchestration("Main", |ctx, input| async move {
             let _kid = ctx.schedule_sub_orchestration("Waits", "");
@@ -362,7 +362,7 @@ async fn l3_a_child_dropped_in_the_last_turn_is_neither_started_nor_cancelled() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_children_at_a_time() {
+async fn r4_99_many_children_at_a_time() {
     let world = family()
         .orchestration("Main", |ctx, _input| async move {
             let kids = (0..50).map(|n| ctx.schedule_sub_orchestration("Echo", n.to_string()));

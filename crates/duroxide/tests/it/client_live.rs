@@ -383,7 +383,7 @@ async fn r6_32_status_changes_are_seen_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn r6_33_r6_40_values_are_read_plain_and_typed() {
+async fn r6_33_r6_40_r4_85_values_of_a_running_instance_are_read_plain_and_typed() {
     let world = waiting().await;
     let client = &world.client;
     assert_eq!(client.wait_for_kv_value("m", "colour", PATIENCE).await.unwrap(), "blue");

@@ -220,6 +220,41 @@ async fn r1_41_a_child_start_twice_in_one_batch_is_one_start() {
     world.finish().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn r4_57_letting_go_of_a_child_that_never_began_spares_who_has_its_id() {
+    let world = family()
+        .orchestration("Dropper", |ctx, _input| async move {
+            drop(ctx.schedule_sub_orchestration_with_id("Waits", "kid", ""));
+            Ok(ctx.schedule_wait("end").await)
+        })
+        .start()
+        .await;
+    world.begin("one", "Parent", "").await;
+    world.until_kind("kid", "ExternalSubscribed").await;
+    world.begin("two", "Dropper", "").await;
+    world.until_kind("two", "SubOrchestrationFailed").await;
+    world.settled().await;
+    world.client.raise_event("kid", "go", "mine").await.unwrap();
+    assert_eq!(world.output("one").await, "mine");
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r4_57_cancelling_a_parent_spares_who_has_its_childs_id() {
+    let memory = store_with_waiting_kid().await;
+    // Nobody here can run the kid, so the second parent learns nothing before it is cancelled.
+    let world = world_on(memory).orchestration("Parent", parent).start().await;
+    world.begin("two", "Parent", "").await;
+    world.until_kind("two", "SubOrchestrationScheduled").await;
+    world.client.cancel_instance("two", "x").await.unwrap();
+    world.error("two").await;
+    let world = family_on(world.close().await).start().await;
+    world.settled().await;
+    world.client.raise_event("kid", "go", "lives").await.unwrap();
+    assert_eq!(world.output("kid").await, "lives");
+    world.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn r1_40_parents_that_race_for_one_id_all_get_an_answer() {
     let world = world()

@@ -64,7 +64,7 @@ async fn r4_66_a_newer_version_takes_over_unless_one_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r4_67_r4_43_unread_messages_status_and_values_go_along() {
+async fn r3_112_r4_67_r4_43_unread_messages_status_and_values_go_along() {
     let memory = Arc::new(MemoryProvider::new());
     let messages = ["1", "2", "3"].map(|data| queued("i", "q", data));
     preload(&*memory, messages.into_iter().chain([start("i", "Main", "")])).await;
@@ -147,7 +147,7 @@ async fn r4_67_r4_70_signals_timers_and_activities_stay_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r4_68_r2_14_each_execution_has_a_history_of_its_own() {
+async fn r1_1_r1_2_r1_3_r1_28_r4_68_r2_14_each_execution_has_a_history_of_its_own() {
     let world = world().orchestration("Main", twice).start().await;
     world.begin("i", "Main", "").await;
     world.until_kind("i", "ExternalSubscribed").await;
@@ -190,7 +190,7 @@ fn second_half(memory: Arc<MemoryProvider>) -> WorldBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_25_messages_between_two_executions_wait_for_the_second() {
+async fn l17_r1_25_messages_between_two_executions_wait_for_the_second() {
     let world = between_executions().await;
     let status = world.client.get_orchestration_status("i").await.unwrap();
     assert!(matches!(status, OrchestrationStatus::Running { .. })); // R6.22

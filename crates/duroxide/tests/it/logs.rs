@@ -157,12 +157,12 @@ async fn wait_twice(ctx: OrchestrationContext, _: String) -> Result<String, Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn r9_52_l33_work_of_a_newer_library_is_left_alone_and_given_up_at_last() {
+async fn r9_52_r7_85_l33_work_of_a_newer_library_is_left_alone_and_given_up_at_last() {
     let logs = listen();
     let world = world().patient().orchestration("Main", wait_twice);
     let world = world.options(|options| options.max_attempts = 2).start().await;
     begun_by(&world, "9.9.9").await;
-    let error = world.error("m").await;
+    let error = world.error("m").await; // R1.23 comes before R1.21.
     assert!(matches!(error, ErrorDetails::Poison { attempt_count: 3, .. }), "{error:?}");
     let text = "Execution pinned at incompatible version, abandoning (runtime-side check)";
     let warnings = logs.saying(text);
@@ -255,7 +255,7 @@ async fn r9_53_failures_that_are_not_the_applications_are_errors() {
         .start()
         .await;
     faults.next("ack_orchestration_item", [broken()]);
-    world.run_to_error("m", "Main", "").await;
+    world.run_to_error("m", "Main", "").await; // R7.51
     let failed = logs.one("Orchestration failed");
     assert_eq!((failed.level, failed.field("error_type")), (Level::ERROR, "infrastructure_error"));
     world.finish().await;

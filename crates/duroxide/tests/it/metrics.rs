@@ -66,7 +66,7 @@ async fn r9_20_r9_23_a_start_an_end_and_real_turns() {
         worker_dispatcher_items_fetched: 3,
         ..MetricsSnapshot::default()
     };
-    assert_eq!(snapshot(&world), expected); // R9.11
+    assert_eq!(snapshot(&world), expected); // R9.11, R7.131
     let numbers = board.take();
     let start = "duroxide_orchestration_starts_total{initiated_by=client,orchestration_name=Main,\
                  version=1.4.0}";

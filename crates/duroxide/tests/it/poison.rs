@@ -33,7 +33,8 @@ fn impatient(memory: Arc<MemoryProvider>) -> WorldBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r7_30_r7_34_an_unknown_orchestration_is_retried_with_growing_waits_then_given_up() {
+async fn r1_23_r1_29_r7_30_r7_34_an_unknown_orchestration_is_retried_with_growing_waits_then_given_up()
+ {
     let world = world().start().await;
     let began = Instant::now();
     world.begin("i", "Nobody", "in").await;
@@ -238,7 +239,7 @@ async fn r1_26_r2_28_an_ended_instance_is_never_poisoned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r9_22_r9_25_poison_is_counted_once_and_the_gauge_stays_right() {
+async fn r7_131_r9_22_r9_25_poison_is_counted_once_and_the_gauge_stays_right() {
     let world = impatient(Arc::new(MemoryProvider::new())).start().await;
     world.begin("i", "Nobody", "").await;
     world.error("i").await;

@@ -140,7 +140,7 @@ async fn r7_7_r7_24_another_runtime_takes_over_when_the_lock_has_run_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r7_127_r4_32_timers_and_waits_outlive_the_runtime() {
+async fn r1_8_r7_127_r4_32_timers_and_waits_outlive_the_runtime() {
     let cast = |world: WorldBuilder| {
         world.orchestration("Main", |ctx, _input| async move {
             let go = ctx.schedule_wait("go");

@@ -246,6 +246,31 @@ async fn r7_127a_nothing_holds_the_store_after_concurrent_shutdowns_under_load()
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r7_121_code_that_never_yields_delays_the_end() {
+    let (entered, is_entered) = std::sync::mpsc::channel();
+    let (release, is_released) = std::sync::mpsc::channel::<()>();
+    let ends = std::sync::Mutex::new((entered, is_released));
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Blocks", move |_ctx, input: String| {
+            let ends = ends.lock().unwrap();
+            ends.0.send(()).unwrap();
+            ends.1.recv().unwrap();
+            async move { Ok(input) }
+        })
+        .build();
+    let store = Arc::new(MemoryProvider::new());
+    let activities = ActivityRegistry::builder().build();
+    let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    Client::new(store.clone()).start_orchestration("i", "Blocks", "").await.unwrap();
+    tokio::task::block_in_place(|| is_entered.recv().unwrap());
+    let mut shutdown = tokio::spawn(runtime.shutdown(Some(0)));
+    assert!(timeout(Duration::from_millis(50), &mut shutdown).await.is_err());
+    release.send(()).unwrap();
+    shutdown.await.unwrap();
+    assert_eq!(Arc::strong_count(&store), 1);
+}
+
 #[test]
 fn r7_122_without_grace_no_async_runtime_is_needed() {
     let tokio =

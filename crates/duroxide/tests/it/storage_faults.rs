@@ -87,7 +87,7 @@ async fn r1_37_r7_50_an_outage_of_everything_fails_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r7_50_commits_are_retried_for_as_long_as_the_lock_can_be_renewed() {
+async fn r1_36_r7_50_commits_are_retried_for_as_long_as_the_lock_can_be_renewed() {
     survives(|faults| faults.always("ack_orchestration_item", busy())).await;
 }
 
@@ -143,8 +143,9 @@ async fn r1_26_trouble_with_late_messages_does_not_touch_an_ended_instance() {
     let ended = world.ended("i").await;
     faults.always("ack_orchestration_item", broken());
     world.client.enqueue_event("i", "q", "late").await.unwrap();
-    sleep(Duration::from_secs(60)).await;
+    sleep(OUTAGE).await;
     faults.clear();
+    sleep(Duration::from_secs(60)).await;
     world.settled().await;
     assert_eq!(world.ended("i").await, ended);
     world.finish().await;
@@ -219,7 +220,7 @@ async fn r1_37_l12_a_first_turn_refused_for_good_fails_after_its_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_37_a_later_turn_refused_for_good_fails_after_what_was_stored() {
+async fn r1_12_r1_37_r7_51_a_later_turn_refused_for_good_fails_after_what_was_stored() {
     let faults = Faults::default();
     let world = on_faulty(&faults)
         .orchestration("Main", |ctx, input| async move {
@@ -293,6 +294,22 @@ async fn r1_38_l11_when_the_substitute_is_refused_too_the_turn_is_given_back_at_
     world.until_kind("i", "ExternalSubscribed").await;
     assert_eq!(began.elapsed(), Duration::from_millis(50)); // Not when the lock runs out, after 5 s.
     assert_eq!(faults.calls("abandon_orchestration_item"), 1);
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r1_38_a_store_that_refuses_for_good_is_asked_ever_more_rarely() {
+    let faults = Faults::default();
+    faults.always("ack_orchestration_item", broken());
+    let world = on_faulty(&faults).start().await;
+    world.begin("i", "Waits", "").await;
+    sleep(OUTAGE).await;
+    let abandons = faults.calls("abandon_orchestration_item");
+    assert!((10..30).contains(&abandons), "{abandons}");
+    faults.clear();
+    // The attempts counted: the item is at fault, as far as anybody can tell.
+    assert!(matches!(world.error_at_last("i").await, ErrorDetails::Poison { .. }));
+    assert_begins_with_a_start(&world).await;
     world.finish().await;
 }
 

@@ -46,7 +46,7 @@ async fn r4_95_r4_96_ids_and_the_time_need_no_worker() {
     let answer = world.run("m", "Main", "").await;
     let (guid, now) = answer.split_once(' ').unwrap();
     let history = world.history("m").await;
-    // R4.97: with an empty registry. R4.95: as a pair of activity events, in the turn that asks.
+    // R4.97, R7.3: with an empty registry. R2.106, R4.95: as a pair of activity events, in the turn that asks.
     assert_eq!(call_at(&history, 1), ("__duroxide_syscall:new_guid", guid));
     assert_eq!(call_at(&history, 3), ("__duroxide_syscall:utc_now_ms", now));
     assert_eq!(history[0].timestamp_ms.to_string(), now);

@@ -94,7 +94,7 @@ async fn r7_66_what_nobody_takes_waits_uncounted_until_the_code_gives_up() {
 }
 
 #[tokio::test]
-async fn r4_13_r4_14_the_tag_is_in_event_and_message_beside_the_session() {
+async fn r4_13_r4_14_r2_30_the_tag_is_in_event_and_message_beside_the_session() {
     let world = world()
         .orchestration("Main", |ctx, _| async move {
             ctx.schedule_activity_on_session("A", "", "s").with_tag("gpu").await

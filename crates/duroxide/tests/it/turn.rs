@@ -26,7 +26,7 @@ async fn two_letters(ctx: OrchestrationContext, _input: String) -> Result<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_20_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
+async fn r1_6_r1_20_r1_30_r1_31_r1_50_r2_13_a_turn_takes_all_visible_messages_in_queue_order() {
     let memory = Arc::new(MemoryProvider::new());
     let messages = [
         queued("i", "q", "a"),
@@ -84,7 +84,7 @@ async fn r1_26_what_comes_after_the_end_vanishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r1_33_r6_51_metadata_says_what_the_events_mean() {
+async fn r1_32_r1_33_r6_51_metadata_says_what_the_events_mean() {
     let world = world()
         .orchestration_version("Main", "1.2.3", |ctx, input| async move {
             match input.as_str() {
@@ -281,7 +281,7 @@ async fn r1_22_r7_60_the_lock_is_held_until_the_commit_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn r1_13_r7_7_one_turn_of_an_instance_at_a_time_over_two_runtimes() {
+async fn r1_13_r7_4_r7_7_one_turn_of_an_instance_at_a_time_over_two_runtimes() {
     static INSIDE: AtomicUsize = AtomicUsize::new(0);
     const LETTERS: usize = 200;
     async fn count(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
@@ -362,5 +362,21 @@ async fn r7_130_the_descriptor_tells_the_latest_start() {
     let kid = world.runtime.get_orchestration_descriptor("kid").await.unwrap();
     assert_eq!((kid.name.as_str(), kid.version.as_str()), ("Child", "1.1.0"));
     assert_eq!((kid.parent_instance.as_deref(), kid.parent_id), (Some("m"), Some(2)));
+    world.finish().await;
+}
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test(start_paused = true)]
+async fn r7_132_an_artificial_delay_falls_under_the_lock() {
+    use duroxide::runtime::test_hooks::{clear_orch_processing_delay, set_orch_processing_delay};
+    set_orch_processing_delay(Duration::from_secs(60), Some("slow-"));
+    let world = world().orchestration("Main", |_ctx, input| async { Ok(input) }).start().await;
+    let began = tokio::time::Instant::now();
+    world.begin("slow-1", "Main", "x").await;
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(world.memory.max_attempt_count("slow-1"), 1); // R1.22
+    assert_eq!(world.output("slow-1").await, "x");
+    assert_eq!(began.elapsed().as_secs(), 60);
+    clear_orch_processing_delay();
     world.finish().await;
 }

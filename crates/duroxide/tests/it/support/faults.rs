@@ -1,20 +1,15 @@
-//! A store that fails when told to: any call, any number of times, before or after the deed.
-//!
-//! It forwards the contract's methods only, as a wrapper written by somebody else would.
+//! What a store is told to fail at: any call, any number of times, before or after the deed.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use duroxide::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
-};
+use duroxide::providers::{OrchestrationItem, ProviderError, WorkItem};
 use duroxide::random::Random;
-use duroxide::{Event, SystemStats};
 use tokio::sync::Semaphore;
+
+pub use super::faulty_provider::FaultyProvider;
 
 /// What to do to a call.
 #[derive(Clone, Debug)]
@@ -43,13 +38,13 @@ pub fn broken() -> Fault {
     Fault::Before(ProviderError::permanent("fault", "broken"))
 }
 
-type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
+pub(super) type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
 
 #[derive(Default)]
-struct Plan {
-    blind: bool,
-    clock_hidden: bool,
-    twist: Option<Twist>,
+pub(super) struct Plan {
+    pub(super) blind: bool,
+    pub(super) clock_hidden: bool,
+    pub(super) twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
     outage: bool,
@@ -76,7 +71,7 @@ const PLANTED: &str = "planted";
 
 /// The remote control of a [`FaultyProvider`].
 #[derive(Clone, Default)]
-pub struct Faults(Arc<Mutex<Plan>>);
+pub struct Faults(pub(super) Arc<Mutex<Plan>>);
 
 impl Faults {
     /// The next calls of a method meet these, in order.
@@ -155,7 +150,7 @@ impl Faults {
         self.0.lock().unwrap().planted.as_ref().map(|p| p.fate.clone()).unwrap_or_default()
     }
 
-    fn fetch_planted(&self) -> Option<(WorkItem, String, u32)> {
+    pub(super) fn fetch_planted(&self) -> Option<(WorkItem, String, u32)> {
         let mut plan = self.0.lock().unwrap();
         let planted = plan.planted.as_mut().filter(|planted| !planted.is_locked)?;
         planted.is_locked = true;
@@ -163,7 +158,7 @@ impl Faults {
         Some((planted.item.clone(), PLANTED.to_owned(), planted.attempts))
     }
 
-    fn end_planted(&self, token: &str, delay: Option<Duration>) -> Option<()> {
+    pub(super) fn end_planted(&self, token: &str, delay: Option<Duration>) -> Option<()> {
         let mut plan = self.0.lock().unwrap();
         let planted = plan.planted.as_mut().filter(|_| token == PLANTED)?;
         planted.fate.push(delay);
@@ -171,7 +166,7 @@ impl Faults {
         Some(())
     }
 
-    fn meet(&self, method: &'static str) -> Option<Fault> {
+    pub(super) fn meet(&self, method: &'static str) -> Option<Fault> {
         let mut plan = self.0.lock().unwrap();
         *plan.calls.entry(method).or_default() += 1;
         plan.all_calls += 1;
@@ -204,265 +199,11 @@ impl Chaos {
         let draw = self.random.next_u64();
         let hit = draw % 1_000 < self.per_mille;
         hit.then(|| match draw >> 32 & 3 {
-            0 | 1 => busy(),
-            2 if self.for_good => broken(),
+            0 => busy(),
+            1 if self.for_good => broken(),
+            // Longer than the lock of a turn, at times.
+            1 | 2 => Fault::Slow(Duration::from_millis(draw >> 40 & 0x1fff)),
             _ => Fault::After(ProviderError::retryable("fault", "answer lost")),
         })
-    }
-}
-
-/// The store.
-pub struct FaultyProvider {
-    inner: Arc<dyn Provider>,
-    faults: Faults,
-}
-
-impl FaultyProvider {
-    pub fn wrap(inner: Arc<dyn Provider>, faults: &Faults) -> Arc<dyn Provider> {
-        Arc::new(Self { inner, faults: faults.clone() })
-    }
-}
-
-macro_rules! met {
-    ($self:ident, $method:literal, $call:expr) => {
-        match $self.faults.meet($method) {
-            None => $call.await,
-            Some(Fault::Before(error)) => Err(error),
-            Some(Fault::After(error)) => $call.await.and(Err(error)),
-            Some(Fault::Hang) => std::future::pending().await,
-            Some(Fault::HangAfter) => {
-                $call.await?;
-                std::future::pending().await
-            }
-            Some(Fault::Panic) => panic!("the store panics"),
-            Some(Fault::Slow(delay)) => {
-                tokio::time::sleep(delay).await;
-                $call.await
-            }
-            Some(Fault::Gate(gate)) => {
-                gate.acquire().await.unwrap().forget();
-                $call.await
-            }
-        }
-    };
-}
-
-#[async_trait]
-impl Provider for FaultyProvider {
-    fn name(&self) -> &str {
-        "faulty"
-    }
-
-    fn store_time_ms(&self) -> Option<u64> {
-        let hidden = self.faults.0.lock().unwrap().clock_hidden;
-        self.inner.store_time_ms().filter(|_| !hidden)
-    }
-
-    async fn fetch_orchestration_item(
-        &self,
-        lock_timeout: Duration,
-        poll_timeout: Duration,
-        filter: Option<&DispatcherCapabilityFilter>,
-    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let (blind, twist) = {
-            let plan = self.faults.0.lock().unwrap();
-            (plan.blind, plan.twist.clone())
-        };
-        let filter = filter.filter(|_| !blind);
-        let fetch = self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter);
-        let mut fetched = met!(self, "fetch_orchestration_item", fetch);
-        if let (Some(twist), Ok(Some((item, _, _)))) = (twist, &mut fetched) {
-            twist(item);
-        }
-        fetched
-    }
-
-    async fn ack_orchestration_item(
-        &self,
-        lock_token: &str,
-        execution_id: u64,
-        history_delta: Vec<Event>,
-        worker_items: Vec<WorkItem>,
-        orchestrator_items: Vec<WorkItem>,
-        metadata: ExecutionMetadata,
-        cancelled_activities: Vec<ScheduledActivityIdentifier>,
-    ) -> Result<(), ProviderError> {
-        met!(
-            self,
-            "ack_orchestration_item",
-            self.inner.ack_orchestration_item(
-                lock_token,
-                execution_id,
-                history_delta,
-                worker_items,
-                orchestrator_items,
-                metadata,
-                cancelled_activities,
-            )
-        )
-    }
-
-    async fn abandon_orchestration_item(
-        &self,
-        lock_token: &str,
-        delay: Option<Duration>,
-        ignore_attempt: bool,
-    ) -> Result<(), ProviderError> {
-        met!(
-            self,
-            "abandon_orchestration_item",
-            self.inner.abandon_orchestration_item(lock_token, delay, ignore_attempt)
-        )
-    }
-
-    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
-        met!(self, "read", self.inner.read(instance))
-    }
-
-    async fn read_with_execution(
-        &self,
-        instance: &str,
-        execution_id: u64,
-    ) -> Result<Vec<Event>, ProviderError> {
-        met!(self, "read_with_execution", self.inner.read_with_execution(instance, execution_id))
-    }
-
-    async fn append_with_execution(
-        &self,
-        instance: &str,
-        execution_id: u64,
-        new_events: Vec<Event>,
-    ) -> Result<(), ProviderError> {
-        met!(
-            self,
-            "append_with_execution",
-            self.inner.append_with_execution(instance, execution_id, new_events)
-        )
-    }
-
-    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        met!(self, "enqueue_for_worker", self.inner.enqueue_for_worker(item))
-    }
-
-    async fn fetch_work_item(
-        &self,
-        lock_timeout: Duration,
-        poll_timeout: Duration,
-        session: Option<&SessionFetchConfig>,
-        tag_filter: &TagFilter,
-    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        if let Some(planted) = self.faults.fetch_planted() {
-            return Ok(Some(planted));
-        }
-        met!(
-            self,
-            "fetch_work_item",
-            self.inner.fetch_work_item(lock_timeout, poll_timeout, session, tag_filter)
-        )
-    }
-
-    async fn ack_work_item(
-        &self,
-        token: &str,
-        completion: Option<WorkItem>,
-    ) -> Result<(), ProviderError> {
-        if self.faults.end_planted(token, None).is_some() {
-            return Ok(());
-        }
-        met!(self, "ack_work_item", self.inner.ack_work_item(token, completion))
-    }
-
-    async fn renew_work_item_lock(
-        &self,
-        token: &str,
-        extend_for: Duration,
-    ) -> Result<(), ProviderError> {
-        met!(self, "renew_work_item_lock", self.inner.renew_work_item_lock(token, extend_for))
-    }
-
-    async fn renew_session_lock(
-        &self,
-        owner_ids: &[&str],
-        extend_for: Duration,
-        idle_timeout: Duration,
-    ) -> Result<usize, ProviderError> {
-        met!(
-            self,
-            "renew_session_lock",
-            self.inner.renew_session_lock(owner_ids, extend_for, idle_timeout)
-        )
-    }
-
-    async fn cleanup_orphaned_sessions(
-        &self,
-        idle_timeout: Duration,
-    ) -> Result<usize, ProviderError> {
-        met!(self, "cleanup_orphaned_sessions", self.inner.cleanup_orphaned_sessions(idle_timeout))
-    }
-
-    async fn abandon_work_item(
-        &self,
-        token: &str,
-        delay: Option<Duration>,
-        ignore_attempt: bool,
-    ) -> Result<(), ProviderError> {
-        if self.faults.end_planted(token, Some(delay.unwrap_or_default())).is_some() {
-            return Ok(());
-        }
-        met!(self, "abandon_work_item", self.inner.abandon_work_item(token, delay, ignore_attempt))
-    }
-
-    async fn renew_orchestration_item_lock(
-        &self,
-        token: &str,
-        extend_for: Duration,
-    ) -> Result<(), ProviderError> {
-        met!(
-            self,
-            "renew_orchestration_item_lock",
-            self.inner.renew_orchestration_item_lock(token, extend_for)
-        )
-    }
-
-    async fn enqueue_for_orchestrator(
-        &self,
-        item: WorkItem,
-        delay: Option<Duration>,
-    ) -> Result<(), ProviderError> {
-        met!(self, "enqueue_for_orchestrator", self.inner.enqueue_for_orchestrator(item, delay))
-    }
-
-    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
-        self.inner.as_management_capability()
-    }
-
-    async fn get_custom_status(
-        &self,
-        instance: &str,
-        last_seen_version: u64,
-    ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
-        met!(self, "get_custom_status", self.inner.get_custom_status(instance, last_seen_version))
-    }
-
-    async fn get_kv_value(
-        &self,
-        instance: &str,
-        key: &str,
-    ) -> Result<Option<String>, ProviderError> {
-        met!(self, "get_kv_value", self.inner.get_kv_value(instance, key))
-    }
-
-    async fn get_kv_all_values(
-        &self,
-        instance: &str,
-    ) -> Result<HashMap<String, String>, ProviderError> {
-        met!(self, "get_kv_all_values", self.inner.get_kv_all_values(instance))
-    }
-
-    async fn get_instance_stats(
-        &self,
-        instance: &str,
-    ) -> Result<Option<SystemStats>, ProviderError> {
-        met!(self, "get_instance_stats", self.inner.get_instance_stats(instance))
     }
 }

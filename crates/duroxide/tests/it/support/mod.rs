@@ -2,6 +2,7 @@
 
 pub mod door;
 pub mod faults;
+mod faulty_provider;
 pub mod look;
 pub mod logs;
 pub mod numbers;

@@ -1,10 +1,11 @@
 //! A child start that hits an existing instance starts nothing, and its parent is told (§1.4).
 
-use duroxide_core::model::{AppErrorKind, ErrorDetails, WorkItem};
+use duroxide_core::model::{AppErrorKind, ErrorDetails, SUB_ORCH_AUTO_PREFIX, WorkItem};
 use duroxide_core::replay::HistoryManager;
 
 use super::admit::has_ended;
 use super::{Batch, Dispatcher};
+use crate::runtime::observability::targets;
 
 /// The call that started, or wants to start, a child.
 #[derive(PartialEq)]
@@ -62,6 +63,37 @@ impl Dispatcher {
             });
         }
         notices
+    }
+
+    /// Takes out cancellations of children whose id is somebody else's: those children never began,
+    /// and whoever has the id must not pay for it. Ids made here are nobody else's.
+    pub(super) async fn spare_strangers(&self, instance: &str, messages: &mut Vec<WorkItem>) {
+        if !messages.iter().any(|message| matches!(message, WorkItem::CancelInstance { .. })) {
+            return;
+        }
+        let own = format!("{instance}::{SUB_ORCH_AUTO_PREFIX}");
+        let mut at = 0;
+        while at < messages.len() {
+            match &messages[at] {
+                WorkItem::CancelInstance { instance: child, .. }
+                    if !child.starts_with(&own) && self.is_strangers(child, instance).await =>
+                {
+                    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %child,
+                        "child not cancelled: its id belongs to another instance");
+                    messages.remove(at);
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// Whether an instance exists and is not the child of this one. If the store cannot tell, no.
+    async fn is_strangers(&self, child: &str, parent: &str) -> bool {
+        let Some(admin) = self.node.store.as_management_capability() else { return false };
+        match admin.get_parent_id(child).await {
+            Ok(found) => found.as_deref() != Some(parent),
+            Err(_) => false, // Not begun yet, most likely; then its start comes before the cancel.
+        }
     }
 }
 

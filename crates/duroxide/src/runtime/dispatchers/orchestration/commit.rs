@@ -23,8 +23,10 @@ use crate::runtime::observability::targets;
 /// Pauses between tries of one commit: from the first to the longest, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Delay of a turn that is given back because it could not be committed (R1.38).
+/// Delay of a turn that is given back because it could not be committed (R1.38), doubling with every
+/// attempt that counts: a store that refuses for good is not asked for ever at full speed.
 const GIVE_BACK_DELAY: Duration = Duration::from_millis(50);
+const GIVE_BACK_DOUBLINGS_MAX: u32 = 10;
 
 /// What the commit, its substitute and the reports need, put aside before the turn takes the rest.
 pub(super) struct Aside {
@@ -73,7 +75,8 @@ impl Dispatcher {
     /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
     pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) {
         let summary = Summary::of(&outcome);
-        let commit = into_commit(&batch, outcome, aside.notices.clone(), aside.execution_id);
+        let notices = aside.notices.clone();
+        let commit = self.to_commit(&batch, outcome, notices, aside.execution_id).await;
         match self.commit_while_leased(&batch, commit).await {
             Ok(()) => self.report_committed(&batch, summary, aside.execution_id, aside.fact),
             Err(rejected) if self.is_passing(&batch, &rejected.error) => {
@@ -81,6 +84,18 @@ impl Dispatcher {
             }
             Err(rejected) => self.substitute_failure(&batch, rejected.error, aside).await,
         }
+    }
+
+    /// What the store is asked to make true.
+    pub(super) async fn to_commit(
+        &self,
+        batch: &Batch,
+        mut outcome: TurnOutcome,
+        notices: Vec<WorkItem>,
+        execution_id: u64,
+    ) -> TurnCommit {
+        self.spare_strangers(batch.instance(), &mut outcome.messages).await;
+        into_commit(batch, outcome, notices, execution_id)
     }
 
     /// Tries a commit until it is made, refused for good, or the lock is gone (R7.50).
@@ -118,9 +133,9 @@ impl Dispatcher {
         tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             %error, "turn not committed; it will be repeated");
         let (store, uncount) = (&self.node.store, error.is_retryable());
-        let given_back = store
-            .abandon_orchestration_item(&batch.lock_token, Some(GIVE_BACK_DELAY), uncount)
-            .await;
+        let doublings = batch.attempt.saturating_sub(1).min(GIVE_BACK_DOUBLINGS_MAX);
+        let delay = Some(GIVE_BACK_DELAY * (1 << doublings));
+        let given_back = store.abandon_orchestration_item(&batch.lock_token, delay, uncount).await;
         if log_storage_error(batch.instance(), given_back).is_none() && uncount {
             self.pardons.add(batch.instance());
         }
@@ -141,7 +156,8 @@ impl Dispatcher {
             return self.give_back(batch, error).await;
         };
         let summary = Summary::of(&outcome);
-        let commit = into_commit(batch, outcome, aside.notices.clone(), aside.execution_id);
+        let notices = aside.notices.clone();
+        let commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
         match self.commit_while_leased(batch, commit).await {
             Ok(()) => self.report_committed(batch, summary, aside.execution_id, aside.fact),
             Err(rejected) => self.give_back(batch, rejected.error).await,
@@ -181,7 +197,7 @@ impl Dispatcher {
 }
 
 /// The outcome as the store takes it.
-pub(super) fn into_commit(
+fn into_commit(
     batch: &Batch,
     outcome: TurnOutcome,
     notices: Vec<WorkItem>,

@@ -7,7 +7,6 @@ use duroxide_core::replay::{
     FailedTurn, HistoryManager, TurnOutcome, TurnStatus, WorkItemReader, fail_turn,
 };
 
-use super::commit::into_commit;
 use super::report::Summary;
 use super::{Batch, Dispatcher};
 use crate::runtime::facts::ExecutionFact;
@@ -31,7 +30,7 @@ impl Dispatcher {
         let Some(outcome) = outcome else { return self.drop_startless(batch, notices).await };
         let summary = Summary::of(&outcome);
         let name = batch.item.orchestration_name.clone();
-        let mut commit = into_commit(&batch, outcome, notices, execution_id);
+        let mut commit = self.to_commit(&batch, outcome, notices, execution_id).await;
         // The instance comes into being, if it was not there, under the name it was fetched with.
         let metadata = &mut commit.metadata;
         metadata.orchestration_name.get_or_insert(name);
