@@ -49,8 +49,7 @@ fn r3_120_a_durable_future_is_a_plain_future() {
         |ctx, _| async move {
             let [a, b, mut c, d] = ["A", "B", "C", "D"].map(|name| ctx.schedule_activity(name, ""));
             let direct = a.await?;
-            let boxed: Pin<Box<dyn Future<Output = Result<String, String>> + Send>> =
-                Box::pin(async { b.await });
+            let boxed: Pin<Box<dyn Future<Output = Result<String, String>> + Send>> = Box::pin(b);
             let boxed = boxed.await?;
             let borrowed = (&mut c).await?;
             Ok(format!("{direct} {boxed} {borrowed} {}", nested(d).await?))
