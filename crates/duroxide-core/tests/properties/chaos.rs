@@ -193,7 +193,8 @@ fn damage() -> impl Strategy<Value = Damage> {
         (place.clone(), id()).prop_map(|(place, id)| Damage::Renumbered(place, id)),
         (place.clone(), option::of(id())).prop_map(|(place, id)| Damage::Misdirected(place, id)),
         stamp().prop_map(Damage::Restamped),
-        (place.clone(), event()).prop_map(|(place, event)| Damage::Inserted(place, Box::new(event))),
+        (place.clone(), event())
+            .prop_map(|(place, event)| Damage::Inserted(place, Box::new(event))),
         place.prop_map(Damage::Cut),
     ]
 }
