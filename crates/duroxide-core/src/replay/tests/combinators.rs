@@ -150,7 +150,7 @@ fn r3_123_r4_13_r4_14_tags_belong_to_activities() {
 }
 
 #[test]
-fn r3_124_join_gives_results_in_argument_order() {
+fn r3_124_r4_99_join_gives_results_in_argument_order() {
     check(
         A_AND_B,
         B_THEN_A,

@@ -220,7 +220,7 @@ fn r3_114_r4_43_no_more_than_a_hundred_and_the_rest_is_said() {
 }
 
 #[test]
-fn r4_43_r1_54_r2_21_r2_22_carried_messages_come_before_new_ones() {
+fn r4_43_r4_70_r1_54_r2_21_r2_22_carried_messages_come_before_new_ones() {
     check_turn(
         r#"
         1 started O v1.0.0 ""

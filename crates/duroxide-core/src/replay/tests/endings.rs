@@ -133,7 +133,7 @@ fn r3_108_r3_110_r1_35_failed() {
 }
 
 #[test]
-fn r3_109_r7_87_l34_cancelled() {
+fn r3_109_r4_59_r7_87_l34_cancelled() {
     // Child 2 runs and is cancelled, child 6 has a result, 7 was cancelled before.
     check_turn(
         r#"

@@ -1,4 +1,4 @@
-//! Size limits (§7.12).
+//! Size limits (§7.12). The other limits of R7.97 are with what they limit.
 
 use expect_test::expect;
 

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::*;
 
 /// Schedules one of each and waits for all.
-async fn one_of_each(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+pub(super) async fn one_of_each(ctx: OrchestrationContext, _: String) -> Result<String, String> {
     let activity = ctx.schedule_activity("A", "");
     let timer = ctx.schedule_timer(std::time::Duration::from_secs(1));
     let child = ctx.schedule_sub_orchestration("C", "");
@@ -13,7 +13,7 @@ async fn one_of_each(ctx: OrchestrationContext, _: String) -> Result<String, Str
     Ok(format!("{a:?} {c:?}"))
 }
 
-const OPEN: &str = r#"
+pub(super) const OPEN: &str = r#"
     exec 2
     1 started O v1.0.0 ""
     2 activity A ""
@@ -385,18 +385,6 @@ fn r3_30_messages_of_other_kinds_add_nothing() {
         |ctx, _| async move { Ok(ctx.schedule_wait("Go").await) },
         expect![[r#"
             continue
-        "#]],
-    );
-}
-
-#[test]
-fn r1_63_a_batch_that_yields_nothing_is_still_a_turn() {
-    check_turn(
-        OPEN,
-        r#"exec 1 activity-completed 2 "stale""#,
-        one_of_each,
-        expect![[r#"
-            running
         "#]],
     );
 }

@@ -9,6 +9,7 @@ mod messages;
 mod beginning;
 mod matching;
 mod applying;
+mod arrivals;
 mod quiescence;
 mod results;
 mod waits;

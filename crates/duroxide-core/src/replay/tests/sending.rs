@@ -110,3 +110,15 @@ fn r3_97_r3_98_scheduled_and_dropped_in_one_turn() {
         "#]],
     );
 }
+
+#[test]
+fn r1_63_a_batch_that_yields_nothing_is_still_a_turn() {
+    check_turn(
+        super::messages::OPEN,
+        r#"exec 1 activity-completed 2 "stale""#,
+        super::messages::one_of_each,
+        expect![[r#"
+            running
+        "#]],
+    );
+}
