@@ -90,10 +90,13 @@ impl World {
 fn one_by_one(world: &mut World, choices: &mut Choices, with_queues: bool) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     let mut sent = 0;
-    while world.ended.is_none() && deliveries.len() < 60 {
+    while world.ended.is_none() {
         if let Some(start) = world.take_start() {
             world.take(&[start], true);
             continue;
+        }
+        if deliveries.len() >= 60 {
+            break;
         }
         if with_queues && (world.on_the_way.is_empty() || choices.once_in(3)) {
             sent += 1;
