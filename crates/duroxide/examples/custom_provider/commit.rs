@@ -1,5 +1,7 @@
 //! The commit of a turn: first everything that can fail, then everything that cannot.
 
+use std::collections::BTreeMap;
+
 use duroxide::Event;
 use duroxide::providers::{ProviderError, TurnCommit, WorkItem};
 
@@ -62,18 +64,16 @@ impl Tables {
         instance: &str,
         execution_id: u64,
         events: &[Event],
-    ) -> Result<Vec<(u64, String)>, ProviderError> {
+    ) -> Result<BTreeMap<u64, String>, ProviderError> {
         let stored = self.execution(instance, execution_id).map(|row| &row.events);
-        let mut rows: Vec<(u64, String)> = Vec::with_capacity(events.len());
+        let mut rows = BTreeMap::new();
         for event in events {
-            let id = event.event_id;
-            let is_taken = stored.is_some_and(|events| events.contains_key(&id))
-                || rows.iter().any(|(other, _)| *other == id);
-            if id == 0 || is_taken {
+            let (id, row) = (event.event_id, encode(operation, event)?);
+            let is_stored = stored.is_some_and(|events| events.contains_key(&id));
+            if id == 0 || is_stored || rows.insert(id, row).is_some() {
                 let message = format!("event id {id} of {instance} is not to be had");
                 return Err(ProviderError::permanent(operation, message));
             }
-            rows.push((id, encode(operation, event)?));
         }
         Ok(rows)
     }

@@ -1,5 +1,6 @@
 //! A store written from nothing, the one that `docs/guide/writing-a-provider.md` builds: plain
-//! tables under one lock. Runs an orchestration on it, then every check of the validation suite.
+//! tables under one lock. Runs an orchestration on it, then every check of the validation suite;
+//! with the argument `stress`, the stress harness instead.
 
 mod store;
 mod turns;
@@ -12,6 +13,7 @@ mod admin;
 mod delete;
 mod provider;
 mod factory;
+mod stress;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -33,6 +35,10 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     // The checks provoke trouble on purpose, and the log would be full of it.
     tracing_subscriber::fmt().with_max_level(LevelFilter::OFF).init();
     println!("{}", greet_twice().await?);
+    if std::env::args().nth(1).as_deref() == Some("stress") {
+        stress::compare().await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = run_all_validations(&TableFactory::default()).await;
     println!("{report}");
     Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

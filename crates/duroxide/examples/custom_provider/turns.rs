@@ -135,7 +135,7 @@ impl Tables {
         owners
             .find(|instance| {
                 !self.is_locked(instance, now)
-                    && (self.is_known(instance) || self.has_start(instance, |at| at <= now))
+                    && (self.is_known(instance) || self.has_start(instance, now))
                     && self.fits(instance, filter)
             })
             .cloned()
@@ -159,35 +159,33 @@ impl Tables {
         self.instances.contains_key(instance) || has_history()
     }
 
-    /// Whether a start is queued that is visible at a time as wanted.
-    fn has_start(&self, instance: &str, wanted: impl Fn(u64) -> bool) -> bool {
+    /// Whether a start waits to be fetched.
+    fn has_start(&self, instance: &str, now: u64) -> bool {
         let mut rows = self.messages.iter().filter(|row| row.instance == instance);
-        rows.any(|row| row.is_start && wanted(row.visible_at_ms))
+        rows.any(|row| row.is_start && row.is_visible(now))
     }
 
-    /// Messages nobody will ever fetch become dead letters: queue messages at once if nothing else
-    /// waits with them, the rest after some time, since a start may follow (R8.28, R8.29).
+    /// Messages that nobody will ever fetch become dead letters.
     fn give_up_orphans(&mut self, now: u64) {
-        let is_orphan = |row: &Message| {
-            row.is_visible(now)
-                && !self.is_known(&row.instance)
-                && !self.has_start(&row.instance, |_| true)
-        };
-        let orphans: Vec<usize> =
-            (0..self.messages.len()).filter(|&at| is_orphan(&self.messages[at])).collect();
-        let is_alone = |at: usize| {
-            let mut company = orphans.iter().map(|&other| &self.messages[other]);
-            !company.any(|row| row.instance == self.messages[at].instance && !row.is_queue_message)
-        };
-        let is_old = |at: usize| {
-            now >= self.messages[at].queued_at_ms.saturating_add(self.orphan_retention_ms)
-        };
+        let rows = self.messages.iter().enumerate();
         let lost: Vec<usize> =
-            orphans.iter().copied().filter(|&at| is_alone(at) || is_old(at)).collect();
+            rows.filter(|(_, row)| self.is_lost(row, now)).map(|(at, _)| at).collect();
         for at in lost.into_iter().rev() {
             let row = self.messages.remove(at);
             self.bury(row.instance, row.text, "no such instance", now);
         }
+    }
+
+    /// Whether a message is for nobody: queue messages at once if nothing else waits with them, all
+    /// others after some time, since a start may follow (R8.28, R8.29).
+    fn is_lost(&self, row: &Message, now: u64) -> bool {
+        if row.is_start || !row.is_visible(now) || self.is_known(&row.instance) {
+            return false;
+        }
+        let company = || self.messages.iter().filter(|other| other.instance == row.instance);
+        let is_old = now >= row.queued_at_ms.saturating_add(self.orphan_retention_ms);
+        !company().any(|other| other.is_start)
+            && (is_old || company().all(|other| other.is_queue_message))
     }
 
     /// Takes out of the queue what cannot be read; whether there was anything.
