@@ -1,9 +1,10 @@
 //! `xtask contract`: the documents for authors of stores and the validation suite agree.
 //!
-//! In docs/provider-contract.md and docs/provider-checklist.md a code span `category::function`
-//! names a check, `category::*` a whole category, and `r8_41_…` or `l7_…` a test of ours. Checked
-//! are both directions (what is named exists, and every check is named), the sections that failure
-//! messages lead to, links inside a document, and the rules it cites.
+//! In docs/provider-contract.md, docs/provider-checklist.md and docs/guide/writing-a-provider.md a
+//! code span `category::function` names a check, `category::*` a whole category, and `r8_41_…` or
+//! `l7_…` a test of ours. Checked are both directions (what is named exists, and every check is
+//! named), the sections that failure messages lead to, links inside a document, and the rules it
+//! cites.
 
 mod documents;
 mod suite;
@@ -17,6 +18,7 @@ use suite::Checks;
 
 const CONTRACT: &str = "docs/provider-contract.md";
 const CHECKLIST: &str = "docs/provider-checklist.md";
+const GUIDE: &str = "docs/guide/writing-a-provider.md";
 const SUITE: &str = "crates/duroxide/src/provider_validation/";
 const LIST: &str = "crates/duroxide/src/provider_validation/list.rs";
 
@@ -24,7 +26,7 @@ const LIST: &str = "crates/duroxide/src/provider_validation/list.rs";
 /// written while the checks are.
 pub(crate) fn run(strict: bool) -> Outcome {
     let documents =
-        [CONTRACT, CHECKLIST].map(|path| Ok(Document::parse(path, &files::read(path)?)));
+        [CONTRACT, CHECKLIST, GUIDE].map(|path| Ok(Document::parse(path, &files::read(path)?)));
     let documents = documents.into_iter().collect::<Result<Vec<Document>, String>>()?;
     let checks = suite::checks(&files::read(LIST)?)?;
     let sources: Vec<File> = files::all()?.into_iter().filter(File::is_rust).collect();

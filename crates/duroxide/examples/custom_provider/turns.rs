@@ -1,0 +1,273 @@
+//! The orchestrator queue: who runs next, with which messages, under which lock.
+
+use std::time::Duration;
+
+use duroxide::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, WorkItem};
+use duroxide::{Event, EventKind};
+
+use super::store::{Tables, decode, encode, later};
+
+/// A row of the orchestrator queue.
+pub(crate) struct Message {
+    pub(crate) instance: String,
+    /// The message itself, as text; the columns beside it are what the queue has to know of it.
+    pub(crate) text: String,
+    is_start: bool,
+    is_queue_message: bool,
+    queued_at_ms: u64,
+    visible_at_ms: u64,
+    /// Token of the fetch that has it in its batch.
+    pub(crate) batch: Option<String>,
+    pub(crate) attempts: u32,
+}
+
+impl Message {
+    /// A row for this message; fails for activities, which belong into the other queue (R8.10).
+    pub(crate) fn new(
+        operation: &str,
+        item: &WorkItem,
+        now: u64,
+        visible_at_ms: u64,
+    ) -> Result<Self, ProviderError> {
+        let Some(instance) = item.orchestration_key() else {
+            return Err(ProviderError::permanent(operation, "an activity is no message"));
+        };
+        Ok(Self {
+            instance: instance.to_owned(),
+            text: encode(operation, item)?,
+            is_start: item.is_start(),
+            is_queue_message: matches!(item, WorkItem::QueueMessage { .. }),
+            queued_at_ms: now,
+            visible_at_ms,
+            batch: None,
+            attempts: 0,
+        })
+    }
+
+    fn is_visible(&self, now: u64) -> bool {
+        self.visible_at_ms <= now
+    }
+}
+
+/// An item, the token of its lock, and how often its messages have been fetched.
+pub(crate) type Turn = (OrchestrationItem, String, u32);
+
+impl Tables {
+    /// Locks the next instance that has something to do (R8.20 – R8.31).
+    pub(crate) fn fetch_turn(
+        &mut self,
+        now: u64,
+        lock_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Option<Turn> {
+        self.give_up_orphans(now);
+        loop {
+            let instance = self.next_runnable(now, filter)?;
+            // Without its unreadable messages another instance may be next, so look again (R8.30).
+            if !self.bury_unreadable_messages(&instance, now) {
+                return Some(self.lock_turn(&instance, now, lock_timeout));
+            }
+        }
+    }
+
+    /// Gives a turn back (R8.65 – R8.67). The lock may have expired, as long as it is the current.
+    pub(crate) fn abandon_turn(
+        &mut self,
+        token: &str,
+        now: u64,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let holder = self.turn_locks.iter().find(|(_, lock)| lock.token == token);
+        let Some(instance) = holder.map(|(instance, _)| instance.clone()) else {
+            return Err(invalid_token("abandon_orchestration_item"));
+        };
+        self.turn_locks.remove(&instance);
+        for message in self.messages.iter_mut().filter(|row| row.batch.as_deref() == Some(token)) {
+            message.batch = None;
+            if let Some(delay) = delay {
+                message.visible_at_ms = later(now, delay);
+            }
+            if ignore_attempt {
+                message.attempts = message.attempts.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds a turn for longer, counted from now (R8.68).
+    pub(crate) fn renew_turn(
+        &mut self,
+        token: &str,
+        now: u64,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError> {
+        let mut locks = self.turn_locks.values_mut();
+        match locks.find(|lock| lock.token == token && lock.is_valid(now)) {
+            Some(lock) => lock.until_ms = later(now, extend_for),
+            None => return Err(invalid_token("renew_orchestration_item_lock")),
+        }
+        Ok(())
+    }
+
+    /// The instance this token is a valid lock on (R8.40, R8.41).
+    pub(crate) fn locked_instance(&self, token: &str, now: u64) -> Result<String, ProviderError> {
+        let mut locks = self.turn_locks.iter();
+        let found = locks.find(|(_, lock)| lock.token == token && lock.is_valid(now));
+        found
+            .map(|(instance, _)| instance.clone())
+            .ok_or_else(|| invalid_token("ack_orchestration_item"))
+    }
+
+    /// Whether an instance is locked by somebody.
+    pub(crate) fn is_locked(&self, instance: &str, now: u64) -> bool {
+        self.turn_locks.get(instance).is_some_and(|lock| lock.is_valid(now))
+    }
+
+    /// The owner of the oldest visible message among those that may be fetched.
+    fn next_runnable(
+        &self,
+        now: u64,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Option<String> {
+        let mut owners =
+            self.messages.iter().filter(|row| row.is_visible(now)).map(|row| &row.instance);
+        owners
+            .find(|instance| {
+                !self.is_locked(instance, now)
+                    && (self.is_known(instance) || self.has_start(instance, now))
+                    && self.fits(instance, filter)
+            })
+            .cloned()
+    }
+
+    /// Whether the caller can replay the current execution (R8.90, R8.93).
+    fn fits(&self, instance: &str, filter: Option<&DispatcherCapabilityFilter>) -> bool {
+        let Some(filter) = filter else { return true };
+        let Some(range) = filter.supported_duroxide_versions.first() else { return false };
+        let current = self.execution(instance, self.latest_execution(instance));
+        current.and_then(|row| row.pin.as_ref()).is_none_or(|pin| range.contains(pin))
+    }
+
+    /// Whether there is anything of this instance besides messages.
+    fn is_known(&self, instance: &str) -> bool {
+        let has_history = || {
+            let mut executions =
+                self.executions.get(instance).into_iter().flat_map(|all| all.values());
+            executions.any(|row| !row.events.is_empty())
+        };
+        self.instances.contains_key(instance) || has_history()
+    }
+
+    /// Whether a start waits to be fetched.
+    fn has_start(&self, instance: &str, now: u64) -> bool {
+        let mut rows = self.messages.iter().filter(|row| row.instance == instance);
+        rows.any(|row| row.is_start && row.is_visible(now))
+    }
+
+    /// Messages that nobody will ever fetch become dead letters.
+    fn give_up_orphans(&mut self, now: u64) {
+        let rows = self.messages.iter().enumerate();
+        let lost: Vec<usize> =
+            rows.filter(|(_, row)| self.is_lost(row, now)).map(|(at, _)| at).collect();
+        for at in lost.into_iter().rev() {
+            let row = self.messages.remove(at);
+            self.bury(row.instance, row.text, "no such instance", now);
+        }
+    }
+
+    /// Whether a message is for nobody: queue messages at once if nothing else waits with them, all
+    /// others after some time, since a start may follow (R8.28, R8.29).
+    fn is_lost(&self, row: &Message, now: u64) -> bool {
+        if row.is_start || !row.is_visible(now) || self.is_known(&row.instance) {
+            return false;
+        }
+        let company = || self.messages.iter().filter(|other| other.instance == row.instance);
+        let is_old = now >= row.queued_at_ms.saturating_add(self.orphan_retention_ms);
+        !company().any(|other| other.is_start)
+            && (is_old || company().all(|other| other.is_queue_message))
+    }
+
+    /// Takes out of the queue what cannot be read; whether there was anything.
+    fn bury_unreadable_messages(&mut self, instance: &str, now: u64) -> bool {
+        let unreadable = |row: &mut Message| {
+            let fetchable = row.instance == instance && row.is_visible(now);
+            fetchable && decode::<WorkItem>("fetch_orchestration_item", &row.text).is_err()
+        };
+        let buried: Vec<Message> = self.messages.extract_if(.., unreadable).collect();
+        let any = !buried.is_empty();
+        for row in buried {
+            self.bury(row.instance, row.text, "unreadable message", now);
+        }
+        any
+    }
+
+    /// Locks an instance, tags its visible messages, and says what there is to know (R8.21).
+    fn lock_turn(&mut self, instance: &str, now: u64, lock_timeout: Duration) -> Turn {
+        let lock = self.fresh_lock(now, lock_timeout);
+        let (mut messages, mut attempts) = (Vec::new(), 0);
+        for row in &mut self.messages {
+            if row.instance == instance && row.is_visible(now) {
+                row.batch = Some(lock.token.clone());
+                row.attempts = row.attempts.saturating_add(1);
+                attempts = attempts.max(row.attempts);
+                messages.extend(decode::<WorkItem>("fetch_orchestration_item", &row.text).ok());
+            }
+        }
+        let token = lock.token.clone();
+        self.turn_locks.insert(instance.to_owned(), lock);
+        (self.describe(instance, messages), token, attempts)
+    }
+
+    /// An instance with its history; one that cannot be read is no error here (R8.24 – R8.26, R8.31).
+    fn describe(&self, instance: &str, messages: Vec<WorkItem>) -> OrchestrationItem {
+        let execution_id = self.latest_execution(instance);
+        let (history, history_error) = match self.history(instance, execution_id) {
+            Ok(history) => (history, None),
+            Err(error) => (Vec::new(), Some(error.message)),
+        };
+        let row = self.instances.get(instance).map(|row| (row.name.clone(), row.version.clone()));
+        let (orchestration_name, version) = row
+            .or_else(|| history.iter().find_map(started_as))
+            .or_else(|| messages.iter().find_map(to_be_started_as))
+            .unwrap_or_default();
+        let kv_snapshot =
+            if history_error.is_none() { self.kv_snapshot(instance) } else { Default::default() };
+        OrchestrationItem {
+            instance: instance.to_owned(),
+            orchestration_name,
+            execution_id,
+            version,
+            history,
+            messages,
+            history_error,
+            kv_snapshot,
+        }
+    }
+}
+
+/// Name and version, if this is a start event.
+fn started_as(event: &Event) -> Option<(String, String)> {
+    match &event.kind {
+        EventKind::OrchestrationStarted { name, version, .. } => {
+            Some((name.clone(), version.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// Name and version, if this message starts something (R8.25).
+fn to_be_started_as(message: &WorkItem) -> Option<(String, String)> {
+    match message {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
+            let version = version.clone().unwrap_or_else(|| "unknown".to_owned());
+            Some((orchestration.clone(), version))
+        }
+        _ => None,
+    }
+}
+
+fn invalid_token(operation: &str) -> ProviderError {
+    ProviderError::permanent(operation, "Invalid lock token: unknown, or its lock has expired")
+}
