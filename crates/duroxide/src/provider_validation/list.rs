@@ -368,31 +368,19 @@ macro_rules! __run_validation {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __run_validations {
-    (($factory:ident $wanted:ident $results:ident)
-        $($category:ident { $($kind:ident $check:ident,)* })*) => {
+    (($factory:ident $results:ident) $($category:ident { $($kind:ident $check:ident,)* })*) => {
         $($(
-            if $wanted(stringify!($category), stringify!($check)) {
-                // Boxed: two hundred futures side by side would not fit on a thread's stack.
-                let check =
-                    Box::pin(async { $crate::__run_validation!($kind $category $check $factory) });
-                $results.push(run_one((stringify!($category), stringify!($check)), check).await);
-            }
+            // Boxed: two hundred futures side by side would not fit on a thread's stack.
+            let check = Box::pin(async { $crate::__run_validation!($kind $category $check $factory) });
+            $results.push(run_one((stringify!($category), stringify!($check)), check).await);
         )*)*
     };
 }
 
 /// Runs every check, one after the other, each on a store of its own.
 pub async fn run_all_validations<F: ProviderFactory>(factory: &F) -> ValidationReport {
-    run_validations(factory, |_, _| true).await
-}
-
-/// Runs the checks that are wanted, by category and name.
-pub async fn run_validations<F: ProviderFactory>(
-    factory: &F,
-    wanted: impl Fn(&'static str, &'static str) -> bool,
-) -> ValidationReport {
     let mut results = Vec::new();
-    crate::__provider_validations! { __run_validations factory wanted results }
+    crate::__provider_validations! { __run_validations factory results }
     ValidationReport { results }
 }
 

@@ -45,7 +45,7 @@ pub mod custom_status;
 pub mod kv_store;
 
 pub use factory::ProviderFactory;
-pub use list::{STAMPS, run_all_validations, run_validations, waits_for_work};
+pub use list::{STAMPS, run_all_validations, waits_for_work};
 pub use report::{Outcome, ValidationReport, ValidationResult};
 
 pub use crate::providers::ExecutionMetadata;

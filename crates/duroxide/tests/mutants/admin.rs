@@ -5,6 +5,7 @@ use duroxide::Event;
 use duroxide::providers::{
     DeadLetter, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
     Provider, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    WorkItem,
 };
 
 use super::list::Mutant;
@@ -78,6 +79,12 @@ impl ProviderAdmin for MutantProvider {
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
         let mut info = self.inner.get_instance_info(instance).await?;
         match self.mutant {
+            Some(Mutant::ShowsNoParent) => info.parent_instance_id = None,
+            Some(Mutant::ShowsFirstExecution) => {
+                let first = self.inner.get_execution_info(instance, 1).await?;
+                info.current_execution_id = 1;
+                (info.status, info.output) = (first.status, first.output);
+            }
             Some(Mutant::LosesCreationTime) => info.created_at = 0,
             Some(Mutant::LosesUpdateTime) => info.updated_at = info.created_at,
             _ => {}
@@ -113,6 +120,14 @@ impl ProviderAdmin for MutantProvider {
             let snapshot = self.inner.snapshot();
             depths.orchestrator_queue = snapshot.orchestrator_queue.len();
             depths.worker_queue = snapshot.worker_queue.len();
+        }
+        if self.is(Mutant::CountsVisibleRowsOnly) {
+            let snapshot = self.inner.snapshot();
+            let now = snapshot.taken_at_ms;
+            let messages = snapshot.orchestrator_queue.iter();
+            depths.orchestrator_queue -= messages.filter(|row| now < row.visible_at).count();
+            let work = snapshot.worker_queue.iter();
+            depths.worker_queue -= work.filter(|row| Some(now) < row.hidden_until).count();
         }
         Ok(depths)
     }
@@ -171,6 +186,7 @@ impl ProviderAdmin for MutantProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let before = self.inner.snapshot();
+        let status = self.inner.get_custom_status(instance_id, 0).await?;
         let deleted = match self.mutant {
             Some(Mutant::DeletesRunning) => self.inner.delete_instance(instance_id, true).await,
             Some(Mutant::DeletesChildren) => {
@@ -196,6 +212,20 @@ impl ProviderAdmin for MutantProvider {
                 }
                 Ok(deleted)
             }
+            (Some(Mutant::LeavesWork), Ok(deleted)) => {
+                for row in before.worker_queue {
+                    if matches!(&row.item, WorkItem::ActivityExecute { instance, .. }
+                        if instance == instance_id)
+                    {
+                        self.inner.enqueue_for_worker(row.item).await?;
+                    }
+                }
+                Ok(deleted)
+            }
+            (Some(Mutant::LeavesCustomStatus), Ok(deleted)) => {
+                self.notes().left_status.extend(status.map(|s| (instance_id.to_owned(), s)));
+                Ok(deleted)
+            }
             (_, deleted) => deleted,
         }
     }
@@ -209,6 +239,20 @@ impl ProviderAdmin for MutantProvider {
             Some(Mutant::BulkIgnoresIds) => filter.instance_ids = None,
             Some(Mutant::BulkIgnoresLimit) => filter.limit = None,
             Some(Mutant::BulkIgnoresTime) => filter.completed_before = None,
+            Some(Mutant::BulkIncludesTime) => {
+                filter.completed_before = filter.completed_before.map(|time| time + 1);
+            }
+            Some(Mutant::BulkTakesNoIdsForAll) => {
+                filter.instance_ids = filter.instance_ids.filter(|ids| !ids.is_empty());
+            }
+            Some(Mutant::BulkDeletesChildren) => {
+                for id in filter.instance_ids.iter().flatten() {
+                    if let Ok(Some(_)) = self.inner.get_parent_id(id).await {
+                        let tree = self.inner.get_instance_tree(id).await?;
+                        return self.inner.delete_instances_atomic(&tree.all_ids, false).await;
+                    }
+                }
+            }
             Some(Mutant::BulkDeletesRunning) => {
                 let mut total = DeleteInstanceResult::default();
                 for id in filter.instance_ids.iter().flatten() {
@@ -230,6 +274,7 @@ impl ProviderAdmin for MutantProvider {
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
         let pruned = self.inner.prune_executions(instance_id, self.wrong_options(options)).await;
+        self.notes().valueless.insert(instance_id.to_owned());
         match (self.mutant, pruned) {
             (Some(Mutant::PrunesUnknown), Err(_)) => Ok(PruneResult::default()),
             (Some(Mutant::PrunesCurrent), Ok(mut pruned)) => {
@@ -258,7 +303,12 @@ impl ProviderAdmin for MutantProvider {
             }
             _ => {}
         }
-        self.inner.prune_executions_bulk(filter, self.wrong_options(options)).await
+        let options = self.wrong_options(options);
+        let mut pruned = self.inner.prune_executions_bulk(filter, options).await?;
+        if self.is(Mutant::BulkPruneCountsChanged) {
+            pruned.instances_processed = pruned.instances_processed.min(pruned.executions_deleted);
+        }
+        Ok(pruned)
     }
 
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
@@ -271,6 +321,9 @@ impl MutantProvider {
         match self.mutant {
             Some(Mutant::PruneIgnoresNumber) => options.keep_last = None,
             Some(Mutant::PruneIgnoresTime) => options.completed_before = None,
+            Some(Mutant::PruneIncludesTime) => {
+                options.completed_before = options.completed_before.map(|time| time + 1);
+            }
             Some(Mutant::PruneKeepsOneMore) => {
                 options.keep_last = options.keep_last.map(|keep| keep + 1);
             }

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use duroxide::EventKind;
-use duroxide::providers::{Provider, ProviderError, TurnCommit, WorkItem};
+use duroxide::providers::memory::WorkSnapshot;
+use duroxide::providers::{
+    Provider, ProviderError, ScheduledActivityIdentifier, TurnCommit, WorkItem,
+};
 
 use super::list::Mutant;
 use super::wrapper::MutantProvider;
@@ -15,9 +18,9 @@ impl MutantProvider {
         mut commit: TurnCommit,
     ) -> Result<(), ProviderError> {
         self.lose(&mut commit);
-        self.look_and_lose(&mut commit).await;
         let held = self.held(token);
         let instance = held.as_ref().map(|turn| turn.instance.clone()).unwrap_or_default();
+        self.look_and_lose(&instance, &mut commit).await;
         self.do_first(&mut commit).await?;
         let mut token = token.to_owned();
         if self.is(Mutant::ConsumesLateMessages)
@@ -26,7 +29,7 @@ impl MutantProvider {
             token = self.retake(&instance).await.unwrap_or(token);
         }
         let timers = self.take_timers(&mut commit);
-        self.remember_values(&instance, &commit);
+        self.remember_events(&instance, &commit);
 
         let result = self.plain_commit(&token, commit.clone()).await;
         match (self.mutant, result) {
@@ -41,6 +44,12 @@ impl MutantProvider {
             (Some(Mutant::CommitsWithExpiredLock), Err(error)) => {
                 match self.retake(&instance).await {
                     Some(token) => self.plain_commit(&token, commit).await,
+                    None => Err(error),
+                }
+            }
+            (Some(Mutant::CommitsWithReplacedLock), Err(error)) => {
+                match self.inner.snapshot().instance_locks.get(&instance) {
+                    Some(lock) => self.plain_commit(&lock.token, commit).await,
                     None => Err(error),
                 }
             }
@@ -76,6 +85,7 @@ impl MutantProvider {
             Some(Mutant::CancelsFirstOnly) => commit.cancelled_activities.truncate(1),
             Some(Mutant::ReversesWork) => commit.worker_items.reverse(),
             Some(Mutant::WritesToFirstExecution) => commit.execution_id = 1,
+            Some(Mutant::SkipsEventZero) => commit.history_delta.retain(|e| e.event_id != 0),
             Some(Mutant::LosesTags) => {
                 for item in &mut commit.worker_items {
                     if let WorkItem::ActivityExecute { tag, .. } = item {
@@ -84,56 +94,50 @@ impl MutantProvider {
                 }
             }
             Some(Mutant::CancelsBeforeQueueing) => {
-                let queued: HashSet<_> = commit.worker_items.iter().map(activity_of).collect();
-                commit.cancelled_activities.retain(|cancelled| {
-                    let activity =
-                        (&*cancelled.instance, cancelled.execution_id, cancelled.activity_id);
-                    !queued.contains(&activity)
-                });
+                let queued: Vec<_> = commit.worker_items.iter().filter_map(activity_of).collect();
+                commit.cancelled_activities.retain(|cancelled| !queued.contains(cancelled));
             }
             _ => {}
         }
     }
 
-    /// Loses parts of a commit because of what is stored.
-    async fn look_and_lose(&self, commit: &mut TurnCommit) {
-        let Some(instance) = commit.history_delta.first().map(|e| e.instance_id.clone()) else {
-            return self.spare_locked(commit);
-        };
+    /// Loses parts of a commit, or does too much, because of what is stored.
+    async fn look_and_lose(&self, instance: &str, commit: &mut TurnCommit) {
+        let snapshot = self.inner.snapshot();
         match self.mutant {
-            Some(Mutant::SparesLockedWork) => self.spare_locked(commit),
+            Some(Mutant::SparesLockedWork) => {
+                let is_locked = |row: &&WorkSnapshot| {
+                    row.lock.as_ref().is_some_and(|lock| lock.held_until.is_some())
+                };
+                let locked = snapshot.worker_queue.iter().filter(is_locked);
+                let locked: Vec<_> = locked.filter_map(|row| activity_of(&row.item)).collect();
+                commit.cancelled_activities.retain(|cancelled| !locked.contains(cancelled));
+            }
+            Some(mutant @ (Mutant::CancelsOtherExecutions | Mutant::CancelsOtherInstances)) => {
+                let anywhere = mutant == Mutant::CancelsOtherInstances;
+                let rows = snapshot.worker_queue.iter().filter_map(|row| activity_of(&row.item));
+                let hit = rows.filter(|row| {
+                    commit.cancelled_activities.iter().any(|cancelled| {
+                        cancelled.activity_id == row.activity_id
+                            && (anywhere || cancelled.instance == row.instance)
+                    })
+                });
+                commit.cancelled_activities = hit.collect();
+            }
             Some(Mutant::PinsOnce) => {
-                let snapshot = self.inner.snapshot();
-                let execution = snapshot
-                    .instances
-                    .get(&instance)
-                    .and_then(|instance| instance.executions.get(&commit.execution_id));
+                let stored = snapshot.instances.get(instance);
+                let execution = stored.and_then(|i| i.executions.get(&commit.execution_id));
                 if execution.is_some_and(|e| e.pinned_duroxide_version.is_some()) {
                     commit.metadata.pinned_duroxide_version = None;
                 }
             }
             Some(Mutant::SkipsDuplicateEvents) => {
-                let stored = self.inner.read_with_execution(&instance, commit.execution_id).await;
+                let stored = self.inner.read_with_execution(instance, commit.execution_id).await;
                 let mut seen: HashSet<u64> =
                     stored.unwrap_or_default().iter().map(|event| event.event_id).collect();
                 commit.history_delta.retain(|event| seen.insert(event.event_id));
             }
             _ => {}
-        }
-    }
-
-    fn spare_locked(&self, commit: &mut TurnCommit) {
-        if self.is(Mutant::SparesLockedWork) {
-            let snapshot = self.inner.snapshot();
-            let rows = snapshot.worker_queue.iter();
-            let locked =
-                rows.filter(|row| row.lock.as_ref().is_some_and(|l| l.held_until.is_some()));
-            let locked: HashSet<_> = locked.map(|row| activity_of(&row.item)).collect();
-            commit.cancelled_activities.retain(|cancelled| {
-                let activity =
-                    (&*cancelled.instance, cancelled.execution_id, cancelled.activity_id);
-                !locked.contains(&activity)
-            });
         }
     }
 
@@ -169,11 +173,17 @@ impl MutantProvider {
         timers.collect()
     }
 
-    fn remember_values(&self, instance: &str, commit: &TurnCommit) {
-        for event in &commit.history_delta {
-            if let EventKind::KeyValueSet { key, value, .. } = &event.kind {
-                let key = (instance.to_owned(), key.clone());
-                self.notes().values.insert(key, value.clone());
+    fn remember_events(&self, instance: &str, commit: &TurnCommit) {
+        let mut notes = self.notes();
+        for event in commit.history_delta.iter().rev() {
+            match &event.kind {
+                EventKind::KeyValueSet { key, value, .. } => {
+                    notes.values.insert((instance.to_owned(), key.clone()), value.clone());
+                }
+                EventKind::CustomStatusUpdated { status } => {
+                    notes.first_status.insert(instance.to_owned(), status.clone());
+                }
+                _ => {}
             }
         }
     }
@@ -186,12 +196,13 @@ impl MutantProvider {
     }
 }
 
-/// Owner, execution and number of an activity.
-fn activity_of(item: &WorkItem) -> (&str, u64, u64) {
+/// What names an activity.
+fn activity_of(item: &WorkItem) -> Option<ScheduledActivityIdentifier> {
     match item {
         WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
-            (instance, *execution_id, *id)
+            let (instance, execution_id, activity_id) = (instance.clone(), *execution_id, *id);
+            Some(ScheduledActivityIdentifier { instance, execution_id, activity_id })
         }
-        other => panic!("no activity: {other:?}"),
+        _ => None,
     }
 }

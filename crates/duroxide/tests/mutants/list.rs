@@ -49,7 +49,7 @@ mutants! {
     /// The first pin of an execution stays, whatever later commits say.
     PinsOnce => "capability_filtering::test_provider_updates_pinned_version_when_told",
     /// A commit loses the status of its execution.
-    LosesStatus => "cancellation::test_renew_returns_terminal_when_orchestration_completed",
+    LosesStatus => "management::test_list_instances_by_status",
     /// A commit loses the output of its execution.
     LosesOutput => "management::test_get_execution_info",
     /// A commit loses its cancellations.
@@ -90,6 +90,15 @@ mutants! {
     /// A commit keeps the instance locked until the lock runs out.
     KeepsLockAfterCommit => "lock_expiration::test_lock_renewal_on_ack",
 
+    /// A cancellation takes activities of other executions with the same number, too.
+    CancelsOtherExecutions => "cancellation::test_cancelled_activities_deleted_from_worker_queue",
+    /// A cancellation takes activities of other instances with the same number, too.
+    CancelsOtherInstances => "cancellation::test_cancelled_activities_deleted_from_worker_queue",
+    /// A commit goes through although somebody else has locked the instance since.
+    CommitsWithReplacedLock => "lock_expiration::test_lock_expires_after_timeout",
+    /// Events without a number are left out in silence.
+    SkipsEventZero => "error_handling::test_duplicate_event_id_rejection",
+
     // ---- Fetching turns -------------------------------------------------------------------------
     /// The messages of a turn come in reverse.
     ReversesBatch => "instance_locking::test_completions_arriving_during_lock_blocked",
@@ -123,9 +132,9 @@ mutants! {
     /// A turn has the attempt count of its newest message, not the highest.
     CountsNewestMessage => "poison_message::max_attempt_count_across_message_batch",
     /// A turn brings the history of the first execution.
-    FetchesFirstHistory => "multi_execution::test_execution_isolation",
+    FetchesFirstHistory => "multi_execution::test_execution_id_sequencing",
     /// A turn does not say which version its instance has.
-    ForgetsVersion => "instance_creation::test_instance_creation_via_metadata",
+    ForgetsVersion => "race_replay::test_duplicate_start_preserves_pinned_handler",
     /// A turn with damaged history looks like one without history.
     HidesDamage => "capability_filtering::test_fetch_corrupted_history_filtered_vs_unfiltered",
     /// A damaged history makes the fetch fail.
@@ -143,13 +152,16 @@ mutants! {
     /// The snapshot of a turn has no times.
     LosesSnapshotTimes => "kv_store::test_kv_snapshot_in_fetch",
 
+    /// The instance with the newest message is served first.
+    FetchesNewestTurn => "instance_locking::test_cross_instance_lock_isolation",
+
     // ---- Giving turns back, renewing, sending ---------------------------------------------------
     /// A turn given back stays locked.
     SwallowsAbandon => "lock_expiration::test_abandon_releases_lock_immediately",
     /// Giving back a turn with an unknown token succeeds.
     AbandonsWithAnyToken => "instance_locking::test_invalid_lock_token_rejection",
     /// A turn given back with a delay is visible at once.
-    LosesAbandonDelay => "lock_expiration::test_abandon_releases_lock_immediately",
+    LosesAbandonDelay => "poison_message::orchestration_delayed_abandon_preserves_unlocked_rows",
     /// The delay of a turn given back hides messages that came later, too.
     DelaysUnlockedMessages => "poison_message::orchestration_delayed_abandon_preserves_unlocked_rows",
     /// Giving a turn back counts as an attempt, whatever is asked.
@@ -166,8 +178,17 @@ mutants! {
     LosesSendDelay => "queue_semantics::test_timer_delayed_visibility",
     /// Messages are queued twice.
     SendsTwice => "instance_locking::test_message_tagging_during_lock",
+    /// An activity sent as a message vanishes.
+    SwallowsMisplacedMessages => "error_handling::test_corrupted_serialization_data",
+    /// A message queued as an activity vanishes.
+    SwallowsMisplacedWork => "error_handling::test_corrupted_serialization_data",
     /// An instance is listed as soon as its start is queued.
     CreatesOnEnqueue => "instance_creation::test_no_instance_creation_on_enqueue",
+
+    /// A turn whose lock ran out can no longer be given back.
+    RefusesLateAbandon => "lock_expiration::test_abandon_releases_lock_immediately",
+    /// Messages of a turn given back are queued behind those that came later.
+    RequeuesMessages => "instance_locking::test_completions_arriving_during_lock_blocked",
 
     // ---- Activities -----------------------------------------------------------------------------
     /// The newest activity is fetched first.
@@ -207,6 +228,19 @@ mutants! {
     /// Giving an activity back counts as an attempt, whatever is asked.
     CountsIgnoredWorkAttempts => "poison_message::abandon_work_item_ignore_attempt_decrements",
 
+    /// Tags are not filtered for those who ask for sessions.
+    IgnoresTagsInSessions => "tag_filtering::test_default_only_fetches_untagged",
+    /// Locks of activities run out too soon.
+    LocksWorkBriefly => "queue_semantics::test_lost_lock_token_handling",
+    /// An answer goes through although somebody else has locked the activity since.
+    AnswersWithReplacedLock => "lock_expiration::test_worker_ack_fails_after_lock_expiry",
+    /// An activity whose lock ran out can no longer be given back.
+    RefusesLateWorkAbandon => "lock_expiration::test_abandon_work_item_releases_lock",
+    /// An activity given back is queued behind the others, as if it were new.
+    RequeuesWork => "queue_semantics::test_worker_queue_fifo_ordering",
+    /// An activity given back loses its tag.
+    LosesTagOnAbandon => "tag_filtering::test_tag_survives_abandon_and_refetch",
+
     // ---- Sessions -------------------------------------------------------------------------------
     /// A session's activities go to everybody who asks for sessions.
     SharesSessions => "sessions::test_session_affinity_blocks_other_worker",
@@ -232,6 +266,13 @@ mutants! {
     ForgetsNoSessions => "sessions::test_cleanup_removes_expired_no_items",
     /// Cleaning up forgets sessions that have activities, too.
     ForgetsBusySessions => "sessions::test_cleanup_keeps_sessions_with_pending_items",
+
+    /// A lease is as long as the lock of the activity.
+    LeasesAsLongAsLocks => "sessions::test_session_lock_expires_new_owner_gets_redelivery",
+    /// Giving an activity back gives its session to everybody.
+    AbandonFreesSession => "sessions::test_abandoned_session_item_retryable",
+    /// Answering an activity gives its session to everybody.
+    AnswerFreesSession => "sessions::test_cleanup_keeps_active_sessions",
 
     // ---- Reading --------------------------------------------------------------------------------
     /// Reading an instance gives its first execution.
@@ -265,6 +306,17 @@ mutants! {
     MeasuresMergedValuesOnly => "management::test_get_instance_stats_kv_delta_only",
     /// The sizes leave out carried messages.
     MeasuresNoCarriedMessages => "management::test_get_instance_stats_carry_forward",
+
+    /// The first custom status of a commit wins.
+    TakesFirstStatus => "custom_status::test_custom_status_version_increments",
+    /// A new execution begins without custom status.
+    ForgetsStatusOfOldExecution => "custom_status::test_custom_status_none_preserves",
+    /// Pruning takes the values along.
+    PruneLosesValues => "kv_store::test_kv_prune_preserves_all_keys",
+    /// Values outlive their instance.
+    DeletionLeavesValues => "kv_store::test_kv_delete_instance_cascades",
+    /// The sizes count the events of all executions.
+    MeasuresAllExecutions => "management::test_get_instance_stats_history",
 
     // ---- Management -----------------------------------------------------------------------------
     /// Statuses are compared without regard to case.
@@ -302,7 +354,7 @@ mutants! {
     /// A deletion without force leaves queued messages.
     LeavesMessages => "deletion::test_delete_cleans_queues_and_locks",
     /// Deleting several instances deletes those before the one that is refused.
-    DeletesOneByOne => "deletion::test_delete_instances_atomic",
+    DeletesOneByOne => "deletion::test_delete_instances_atomic_force",
     /// Deleting several instances takes their children along.
     DeletesOrphansToBe => "deletion::test_delete_instances_atomic_orphan_detection",
     /// Deleting what does not exist succeeds.
@@ -329,4 +381,24 @@ mutants! {
     BulkPruneSkipsRunning => "prune::test_prune_bulk_includes_running_instances",
     /// Bulk pruning ignores which instances it is for.
     BulkPruneIgnoresIds => "prune::test_prune_bulk",
+    /// Queue depths leave out what is not yet visible.
+    CountsVisibleRowsOnly => "management::test_get_queue_depths",
+    /// Instance information shows the first execution.
+    ShowsFirstExecution => "management::test_get_instance_info",
+    /// Instance information does not show the parent.
+    ShowsNoParent => "management::test_get_instance_info",
+    /// A deletion leaves queued activities.
+    LeavesWork => "deletion::test_delete_cleans_queues_and_locks",
+    /// A deletion leaves the custom status.
+    LeavesCustomStatus => "deletion::test_delete_terminal_instances",
+    /// Bulk deletion takes an empty list of ids for none.
+    BulkTakesNoIdsForAll => "bulk_deletion::test_delete_instance_bulk_filter_combinations",
+    /// Bulk deletion takes children that it is told by id.
+    BulkDeletesChildren => "bulk_deletion::test_delete_instance_bulk_safety_and_limits",
+    /// Bulk deletion takes what ended just at the given time.
+    BulkIncludesTime => "bulk_deletion::test_delete_instance_bulk_completed_before_filter",
+    /// Pruning takes what ended just at the given time.
+    PruneIncludesTime => "prune::test_prune_options_combinations",
+    /// Bulk pruning counts only instances that lost something.
+    BulkPruneCountsChanged => "prune::test_prune_bulk",
 }

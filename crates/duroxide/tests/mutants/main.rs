@@ -73,16 +73,29 @@ fn every_mutant_is_in_the_documentation() {
 #[test]
 #[ignore = "writes docs/provider-mutants.md"]
 fn write_the_table() {
+    let rows = who_catches(ALL.iter().collect());
+    fs::write(table::path(), table::render(all_checks().len(), &rows)).unwrap();
+}
+
+/// Shows which checks catch the mutants named in the environment variable `MUTANTS`.
+#[test]
+#[ignore = "for the eye"]
+fn who_catches_these() {
+    let wanted = std::env::var("MUTANTS").expect("MUTANTS=Name,Name");
+    let wanted: Vec<&str> = wanted.split(',').collect();
+    let rows = who_catches(ALL.iter().filter(|listed| wanted.contains(&listed.name)).collect());
+    for (listed, noticed) in rows {
+        println!("{}: {noticed:#?}", listed.name);
+    }
+}
+
+/// Runs every check against these mutants; those that noticed something.
+fn who_catches(mutants: Vec<&Listed>) -> Vec<(&Listed, Vec<(Check, Verdict)>)> {
     let checks = all_checks();
-    let jobs = ALL.iter().collect();
-    let rows = in_parallel(THREADS, jobs, |listed: &Listed| {
-        let verdict = |check: &Check| (*check, run_check(Some(listed.mutant), *check));
-        let verdicts = checks.iter().map(verdict);
-        let noticed: Vec<_> = verdicts.filter(|(_, v)| *v != Verdict::Passed).collect();
-        println!("{}: {noticed:?}", listed.name);
-        (listed, noticed)
-    });
-    fs::write(table::path(), table::render(checks.len(), &rows)).unwrap();
+    in_parallel(THREADS, mutants, |listed: &Listed| {
+        let verdicts = checks.iter().map(|check| (*check, run_check(Some(listed.mutant), *check)));
+        (listed, verdicts.filter(|(_, verdict)| *verdict != Verdict::Passed).collect())
+    })
 }
 
 fn named(checks: &[Check], name: &str) -> Check {

@@ -11,6 +11,7 @@ use duroxide::providers::{
 };
 use duroxide::{Event, SystemStats};
 
+use super::list::Mutant;
 use super::wrapper::MutantProvider;
 
 #[async_trait]
@@ -104,6 +105,9 @@ impl Provider for MutantProvider {
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
+        if self.is(Mutant::SwallowsMisplacedWork) && item.orchestration_key().is_some() {
+            return Ok(());
+        }
         self.inner.enqueue_for_worker(item).await
     }
 

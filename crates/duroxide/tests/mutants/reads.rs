@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use duroxide::providers::memory::InstanceSnapshot;
 use duroxide::providers::{Provider, ProviderAdmin, ProviderError};
-use duroxide::{Event, SystemStats};
+use duroxide::{Event, EventKind, SystemStats};
 
 use super::list::Mutant;
 use super::wrapper::MutantProvider;
@@ -57,6 +57,17 @@ impl MutantProvider {
         let last_seen = if self.is(Mutant::RepeatsStatus) { 0 } else { last_seen_version };
         let status = self.inner.get_custom_status(instance, last_seen).await?;
         Ok(match self.mutant {
+            Some(Mutant::LeavesCustomStatus) => {
+                status.or_else(|| self.notes().left_status.get(instance).cloned())
+            }
+            Some(Mutant::TakesFirstStatus) => status.map(|(_, version)| {
+                (self.notes().first_status.get(instance).cloned().flatten(), version)
+            }),
+            Some(Mutant::ForgetsStatusOfOldExecution) => {
+                let history = self.inner.read(instance).await?;
+                let updates = |e: &Event| matches!(e.kind, EventKind::CustomStatusUpdated { .. });
+                status.filter(|_| history.iter().any(updates))
+            }
             Some(Mutant::FreezesStatusVersion) => status.map(|(status, _)| (status, 1)),
             Some(Mutant::HidesStatusReset) => status.filter(|(status, _)| status.is_some()),
             _ => status,
@@ -75,7 +86,13 @@ impl MutantProvider {
             Some(Mutant::ReadsMergedValuesOnly) => {
                 values = snapshot.instances.get(instance).map(merged).unwrap_or_default();
             }
-            Some(Mutant::KeepsClearedValues) => {
+            Some(Mutant::PruneLosesValues) if self.notes().valueless.contains(instance) => {
+                values.clear();
+            }
+            Some(Mutant::KeepsClearedValues | Mutant::DeletionLeavesValues)
+                if self.is(Mutant::KeepsClearedValues)
+                    || !snapshot.instances.contains_key(instance) =>
+            {
                 for ((owner, key), value) in &self.notes().values {
                     if owner == instance {
                         values.entry(key.clone()).or_insert_with(|| value.clone());
@@ -97,6 +114,11 @@ impl MutantProvider {
         match (self.mutant, &mut stats) {
             (Some(Mutant::MeasuresUnknown), None) => stats = Some(NOTHING),
             (Some(Mutant::MeasuresNoCarriedMessages), Some(stats)) => stats.queue_pending_count = 0,
+            (Some(Mutant::MeasuresAllExecutions), Some(stats)) => {
+                let snapshot = self.inner.snapshot();
+                let executions = snapshot.instances[instance].executions.values();
+                stats.history_event_count = executions.map(|e| e.history.len() as u64).sum();
+            }
             (Some(Mutant::MeasuresMergedValuesOnly), Some(stats)) => {
                 let snapshot = self.inner.snapshot();
                 let values = snapshot.instances.get(instance).map(merged).unwrap_or_default();

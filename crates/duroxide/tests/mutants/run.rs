@@ -1,13 +1,17 @@
 //! Runs checks against mutants, several at a time.
 
+use std::any::Any;
 use std::collections::VecDeque;
-use std::panic;
+use std::future::poll_fn;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, Once};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duroxide::provider_validation::{Outcome, ProviderFactory, run_validations};
+use duroxide::provider_validation::ProviderFactory;
 use duroxide::providers::Provider;
 use duroxide::providers::memory::MemoryProvider;
 use tokio::runtime::Builder;
@@ -37,34 +41,62 @@ pub enum Verdict {
 /// Category and name of a check.
 pub type Check = (&'static str, &'static str);
 
+/// A check that can be run.
+type Runnable<'f> = (Check, Pin<Box<dyn Future<Output = Option<&'static str>> + 'f>>);
+
 /// All checks, in the order of the suite.
 pub fn all_checks() -> Vec<Check> {
-    let seen = Mutex::new(Vec::new());
     let factory = MutantFactory::new(None);
-    let none = run_validations(&factory, |category, name| {
-        seen.lock().unwrap().push((category, name));
-        false
-    });
-    Builder::new_current_thread().build().unwrap().block_on(none);
-    seen.into_inner().unwrap()
+    let checks = Builder::new_current_thread().build().unwrap().block_on(list_checks(&factory));
+    checks.into_iter().map(|(check, _)| check).collect()
 }
 
 /// Runs one check against one mutant.
-pub fn run_check(mutant: Option<Mutant>, check: Check) -> Verdict {
+pub fn run_check(mutant: Option<Mutant>, wanted: Check) -> Verdict {
     silence_broken_promises();
     let factory = MutantFactory::new(mutant);
     let tokio = Builder::new_current_thread().enable_all().build().unwrap();
     let verdict = tokio.block_on(async {
-        let run = run_validations(&factory, |category, name| (category, name) == check);
-        let Ok(report) = timeout(LIMIT, run).await else { return Verdict::Hung };
-        match &report.results.first().expect("a check of the suite").outcome {
-            Outcome::Failed(reason) if reason.contains(BROKEN) => Verdict::Caught,
-            Outcome::Failed(reason) => Verdict::Stumbled(reason.clone()),
-            Outcome::Passed | Outcome::Skipped(_) => Verdict::Passed,
+        let checks = list_checks(&factory).await;
+        let (_, check) = checks.into_iter().find(|(check, _)| *check == wanted).unwrap();
+        match timeout(LIMIT, catch_panic(check)).await {
+            Err(_) => Verdict::Hung,
+            Ok(Ok(_)) => Verdict::Passed,
+            Ok(Err(reason)) if reason.contains(BROKEN) => Verdict::Caught,
+            Ok(Err(reason)) => Verdict::Stumbled(reason),
         }
     });
     tokio.shutdown_background();
     verdict
+}
+
+async fn list_checks(factory: &MutantFactory) -> Vec<Runnable<'_>> {
+    let mut checks = Vec::new();
+    duroxide::__provider_validations! { __run_validations factory checks }
+    checks
+}
+
+/// What the suite's list calls for each check: where the suite runs it, we only note it.
+async fn run_one<'f>(
+    check: Check,
+    run: Pin<Box<dyn Future<Output = Option<&'static str>> + 'f>>,
+) -> Runnable<'f> {
+    (check, run)
+}
+
+/// Runs a future; its panic text if it panics.
+async fn catch_panic<T>(mut future: Pin<Box<dyn Future<Output = T> + '_>>) -> Result<T, String> {
+    poll_fn(|cx| match panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(payload) => Poll::Ready(Err(text_of(payload.as_ref()).unwrap_or_default().to_owned())),
+    })
+    .await
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 /// Does the jobs with so many threads; the results in the order of the jobs.
@@ -100,8 +132,7 @@ fn silence_broken_promises() {
     ONCE.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let text = info.payload().downcast_ref::<String>();
-            if !text.is_some_and(|text| text.contains(BROKEN)) {
+            if !text_of(info.payload()).is_some_and(|text| text.contains(BROKEN)) {
                 usual(info);
             }
         }));

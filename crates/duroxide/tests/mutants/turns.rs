@@ -29,7 +29,16 @@ impl MutantProvider {
         if self.is(Mutant::LocksEverything) && self.somebody_holds_a_turn() {
             return Ok(None);
         }
-        let fetched = self.fetch_filtered(lock, poll, filter).await?;
+        let mut fetched = self.fetch_filtered(lock, poll, filter).await?;
+        if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() {
+            let mut older = Vec::new();
+            while let Some(newer) = self.fetch_filtered(lock, Duration::ZERO, filter).await? {
+                older.extend(fetched.replace(newer));
+            }
+            for (_, token, _) in older {
+                self.inner.abandon_orchestration_item(&token, None, true).await?;
+            }
+        }
         let Some((mut item, mut token, attempt)) = fetched else {
             return Ok(self.handed_out_before());
         };
@@ -140,6 +149,14 @@ impl MutantProvider {
     /// Twists what a turn says.
     async fn twist(&self, item: &mut OrchestrationItem) {
         match self.mutant {
+            Some(Mutant::RequeuesMessages) => {
+                let snapshot = self.inner.snapshot();
+                let rows = snapshot.orchestrator_queue.into_iter();
+                let mut rows: Vec<_> =
+                    rows.filter(|row| row.tagged && row.instance == item.instance).collect();
+                rows.sort_by_key(|row| (row.attempts, row.sequence));
+                item.messages = rows.into_iter().map(|row| row.item).collect();
+            }
             Some(Mutant::ReversesBatch) => item.messages.reverse(),
             Some(Mutant::ShowsFirstMessageOnly) => item.messages.truncate(1),
             Some(Mutant::FetchesFirstHistory) => {
@@ -172,6 +189,12 @@ impl MutantProvider {
         let (mut delay, mut ignore_attempt) = (delay, ignore_attempt);
         match self.mutant {
             Some(Mutant::SwallowsAbandon) => return Ok(()),
+            Some(Mutant::RefusesLateAbandon) => {
+                let locks = self.inner.snapshot().instance_locks;
+                if locks.values().any(|l| l.token == token && l.held_until.is_none()) {
+                    return Err(ProviderError::permanent("abandon_orchestration_item", "too late"));
+                }
+            }
             Some(Mutant::LosesAbandonDelay) => delay = None,
             Some(Mutant::CountsIgnoredTurnAttempts) => ignore_attempt = false,
             Some(Mutant::NeverCountsGivenBackTurns) => ignore_attempt = true,
@@ -211,6 +234,7 @@ impl MutantProvider {
         let key = item.orchestration_key().unwrap_or_default().to_owned();
         self.notes().addressed.push(key.clone());
         match self.mutant {
+            Some(Mutant::SwallowsMisplacedMessages) if item.orchestration_key().is_none() => Ok(()),
             Some(Mutant::LosesSendDelay) => self.inner.enqueue_for_orchestrator(item, None).await,
             Some(Mutant::SendsTwice) => {
                 self.inner.enqueue_for_orchestrator(item.clone(), delay).await?;

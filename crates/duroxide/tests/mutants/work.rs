@@ -19,13 +19,18 @@ impl MutantProvider {
         session: Option<&SessionFetchConfig>,
         tags: &TagFilter,
     ) -> Result<Option<Job>, ProviderError> {
-        let lock = if self.is(Mutant::LocksWorkForever) { LONG } else { lock };
+        let lock = match self.mutant {
+            Some(Mutant::LocksWorkForever) => LONG,
+            Some(Mutant::LocksWorkBriefly) => lock / 4,
+            _ => lock,
+        };
         let poll = match self.mutant {
             Some(Mutant::PollsTooLong) => poll * 3,
             Some(Mutant::WaitsForTurnsOnly) => Duration::ZERO,
             _ => poll,
         };
-        let (session, tags) = (self.wrong_session(session, lock), self.wrong_tags(tags));
+        let tags = self.wrong_tags(tags, session.is_some());
+        let session = self.wrong_session(session, lock);
         let mut fetched = self.inner.fetch_work_item(lock, poll, session.as_ref(), &tags).await?;
         if self.is(Mutant::FetchesNewestWork) && fetched.is_some() {
             let mut older = Vec::new();
@@ -48,6 +53,7 @@ impl MutantProvider {
             self.notes().fetched_at.insert(session.owner_id, Instant::now());
         }
         self.notes().jobs.insert(token.clone(), Instant::now() + lock);
+        self.notes().items.insert(token.clone(), item.clone());
         let attempt = match self.mutant {
             Some(Mutant::DoublesWorkAttempts) => attempt * 2,
             Some(Mutant::ForgetsWorkAttempts) => 1,
@@ -68,7 +74,8 @@ impl MutantProvider {
         match self.mutant {
             Some(Mutant::SharesSessions) => session.owner_id = "everybody".into(),
             Some(Mutant::LeasesForever) => session.lock_timeout = LONG,
-            Some(Mutant::ForgetsLeasedSessions) if self.notes().sessions_forgotten => {
+            Some(Mutant::LeasesAsLongAsLocks) => session.lock_timeout = lock,
+            _ if self.notes().sessions_forgotten => {
                 let snapshot = self.inner.snapshot();
                 if let Some(owner) = snapshot.sessions.values().find_map(|s| s.owner.clone()) {
                     session.owner_id = owner;
@@ -79,8 +86,9 @@ impl MutantProvider {
         Some(session)
     }
 
-    fn wrong_tags(&self, tags: &TagFilter) -> TagFilter {
+    fn wrong_tags(&self, tags: &TagFilter, in_session: bool) -> TagFilter {
         match (self.mutant, tags) {
+            (Some(Mutant::IgnoresTagsInSessions), _) if in_session => TagFilter::Any,
             (Some(Mutant::IgnoresTags), tags) if *tags != TagFilter::None => TagFilter::Any,
             (Some(Mutant::MixesInUntagged), TagFilter::Tags(tags)) => {
                 TagFilter::DefaultAnd(tags.clone())
@@ -115,8 +123,36 @@ impl MutantProvider {
                     done => done,
                 }
             }
+            Some(Mutant::AnswersWithReplacedLock) => {
+                match self.inner.ack_work_item(token, outcome.clone()).await {
+                    Err(error) => {
+                        let token = self.latest_token_of_same(token).ok_or(error)?;
+                        self.inner.ack_work_item(&token, outcome).await
+                    }
+                    done => done,
+                }
+            }
+            Some(Mutant::AnswerFreesSession) => {
+                self.inner.ack_work_item(token, outcome).await?;
+                self.notes().sessions_forgotten = true;
+                Ok(())
+            }
             _ => self.inner.ack_work_item(token, outcome).await,
         }
+    }
+
+    /// Whether the lock of an activity ran out before anybody else took it.
+    fn ran_out(&self, token: &str) -> bool {
+        let rows = self.inner.snapshot().worker_queue;
+        let mut locks = rows.iter().filter_map(|row| row.lock.as_ref());
+        locks.any(|lock| lock.token == token && lock.held_until.is_none())
+    }
+
+    /// The token with which the same activity is locked now.
+    fn latest_token_of_same(&self, token: &str) -> Option<String> {
+        let item = self.notes().items.get(token).cloned()?;
+        let rows = self.inner.snapshot().worker_queue;
+        rows.into_iter().find(|row| row.item == item)?.lock.map(|lock| lock.token)
     }
 
     async fn send_outcome(&self, outcome: Option<WorkItem>) -> Result<(), ProviderError> {
@@ -150,6 +186,23 @@ impl MutantProvider {
     ) -> Result<(), ProviderError> {
         match self.mutant {
             Some(Mutant::SwallowsWorkAbandon) => Ok(()),
+            Some(Mutant::RefusesLateWorkAbandon) if self.ran_out(token) => {
+                Err(ProviderError::permanent("abandon_work_item", "too late"))
+            }
+            Some(Mutant::RequeuesWork | Mutant::LosesTagOnAbandon) => {
+                self.inner.ack_work_item(token, None).await?;
+                let mut item = self.notes().items[token].clone();
+                if let WorkItem::ActivityExecute { tag, .. } = &mut item
+                    && self.is(Mutant::LosesTagOnAbandon)
+                {
+                    *tag = None;
+                }
+                self.inner.enqueue_for_worker(item).await
+            }
+            Some(Mutant::AbandonFreesSession) => {
+                self.notes().sessions_forgotten = true;
+                self.inner.abandon_work_item(token, delay, ignore_attempt).await
+            }
             Some(Mutant::LosesWorkDelay) => {
                 self.inner.abandon_work_item(token, None, ignore_attempt).await
             }

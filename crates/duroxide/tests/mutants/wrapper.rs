@@ -1,6 +1,6 @@
 //! The wrapper: a memory store that is wrong in one way, and what it has to remember for that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -43,6 +43,14 @@ pub struct Notes {
     pub pruned: HashMap<String, u64>,
     /// Every value ever set, by instance and key.
     pub values: HashMap<(String, String), String>,
+    /// The activities behind the tokens.
+    pub items: HashMap<String, WorkItem>,
+    /// The first custom status of each instance's latest commit that had one.
+    pub first_status: HashMap<String, Option<String>>,
+    /// The custom status of deleted instances.
+    pub left_status: HashMap<String, (Option<String>, u64)>,
+    /// Instances that lost their values.
+    pub valueless: HashSet<String>,
     pub sessions_forgotten: bool,
 }
 
