@@ -65,20 +65,34 @@ impl ProviderAdmin for MutantProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
+        if self.is(Mutant::AdminReadsNewest) {
+            return self.inner.read_history(instance).await;
+        }
         self.inner.read_history_with_execution_id(instance, execution_id).await
     }
 
     async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        if self.is(Mutant::AdminReadsFirst) {
+            return self.inner.read_with_execution(instance, 1).await;
+        }
         self.inner.read_history(instance).await
     }
 
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
+        if self.is(Mutant::LatestIsFirst) {
+            return Ok(1);
+        }
         self.inner.latest_execution_id(instance).await
     }
 
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
-        let mut info = self.inner.get_instance_info(instance).await?;
+        let info = self.inner.get_instance_info(instance).await;
+        if self.is(Mutant::InventsInstances) && info.is_err() {
+            return Ok(invented(instance));
+        }
+        let mut info = info?;
         match self.mutant {
+            Some(Mutant::ShowsNoOutput) => info.output = None,
             Some(Mutant::ShowsNoParent) => info.parent_instance_id = None,
             Some(Mutant::ShowsFirstExecution) => {
                 let first = self.inner.get_execution_info(instance, 1).await?;
@@ -97,7 +111,21 @@ impl ProviderAdmin for MutantProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
-        let mut info = self.inner.get_execution_info(instance, execution_id).await?;
+        let info = self.inner.get_execution_info(instance, execution_id).await;
+        if self.is(Mutant::InventsExecutions) && info.is_err() {
+            let (status, output, started_at) = ("Running".to_owned(), None, 0);
+            let (completed_at, event_count) = (None, 0);
+            let nothing = ExecutionInfo {
+                execution_id,
+                status,
+                output,
+                started_at,
+                completed_at,
+                event_count,
+            };
+            return Ok(nothing);
+        }
+        let mut info = info?;
         match self.mutant {
             Some(Mutant::LosesEndTime) => info.completed_at = None,
             Some(Mutant::MiscountsEvents) => info.event_count += 1,
@@ -108,8 +136,16 @@ impl ProviderAdmin for MutantProvider {
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
         let mut metrics = self.inner.get_system_metrics().await?;
-        if self.is(Mutant::CountsAllAsRunning) {
-            metrics.running_instances = metrics.total_instances;
+        match self.mutant {
+            Some(Mutant::CountsAllAsRunning) => metrics.running_instances = metrics.total_instances,
+            Some(Mutant::CountsCurrentExecutionsOnly) => {
+                metrics.total_executions = metrics.total_instances;
+            }
+            Some(Mutant::CountsFailedAsCompleted) => {
+                metrics.completed_instances += std::mem::take(&mut metrics.failed_instances);
+            }
+            Some(Mutant::CountsNoEvents) => metrics.total_events = 0,
+            _ => {}
         }
         Ok(metrics)
     }
@@ -137,7 +173,12 @@ impl ProviderAdmin for MutantProvider {
             let tree = self.inner.get_instance_tree(instance_id).await?;
             return Ok(tree.all_ids.into_iter().skip(1).collect());
         }
-        self.inner.list_children(instance_id).await
+        let mut children = self.inner.list_children(instance_id).await?;
+        if self.is(Mutant::ListsRunningChildrenOnly) {
+            let running = self.inner.list_instances_by_status("Running").await?;
+            children.retain(|child| running.contains(child));
+        }
+        Ok(children)
     }
 
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
@@ -330,6 +371,21 @@ impl MutantProvider {
             _ => {}
         }
         options
+    }
+}
+
+/// Information on an instance that does not exist.
+fn invented(instance: &str) -> InstanceInfo {
+    InstanceInfo {
+        instance_id: instance.to_owned(),
+        orchestration_name: String::new(),
+        orchestration_version: String::new(),
+        current_execution_id: 1,
+        status: "Running".to_owned(),
+        output: None,
+        created_at: 0,
+        updated_at: 0,
+        parent_instance_id: None,
     }
 }
 

@@ -124,6 +124,12 @@ impl MutantProvider {
                 });
                 commit.cancelled_activities = hit.collect();
             }
+            Some(Mutant::NamesOnce) if snapshot.instances.contains_key(instance) => {
+                commit.metadata.orchestration_name = None;
+            }
+            Some(Mutant::ReopensExecution) if commit.metadata.status.is_none() => {
+                commit.metadata.status = Some("Running".to_owned());
+            }
             Some(Mutant::PinsOnce) => {
                 let stored = snapshot.instances.get(instance);
                 let execution = stored.and_then(|i| i.executions.get(&commit.execution_id));

@@ -99,6 +99,11 @@ mutants! {
     /// Events without a number are left out in silence.
     SkipsEventZero => "error_handling::test_duplicate_event_id_rejection",
 
+    /// Name and version of an instance stay as they were first.
+    NamesOnce => "instance_creation::test_instance_creation_via_metadata",
+    /// A commit that ends no execution takes back how the last one ended.
+    ReopensExecution => "multi_execution::test_continue_as_new_creates_new_execution",
+
     // ---- Fetching turns -------------------------------------------------------------------------
     /// The messages of a turn come in reverse.
     ReversesBatch => "instance_locking::test_completions_arriving_during_lock_blocked",
@@ -134,7 +139,7 @@ mutants! {
     /// A turn brings the history of the first execution.
     FetchesFirstHistory => "multi_execution::test_execution_id_sequencing",
     /// A turn does not say which version its instance has.
-    ForgetsVersion => "race_replay::test_duplicate_start_preserves_pinned_handler",
+    ForgetsVersion => "instance_creation::test_instance_creation_via_metadata",
     /// A turn with damaged history looks like one without history.
     HidesDamage => "capability_filtering::test_fetch_corrupted_history_filtered_vs_unfiltered",
     /// A damaged history makes the fetch fail.
@@ -190,6 +195,11 @@ mutants! {
     /// Messages of a turn given back are queued behind those that came later.
     RequeuesMessages => "instance_locking::test_completions_arriving_during_lock_blocked",
 
+    /// Messages sent with a delay come after half of it.
+    HalvesSendDelay => "queue_semantics::test_timer_delayed_visibility",
+    /// A turn given back with a delay comes after half of it.
+    HalvesAbandonDelay => "poison_message::orchestration_delayed_abandon_preserves_unlocked_rows",
+
     // ---- Activities -----------------------------------------------------------------------------
     /// The newest activity is fetched first.
     FetchesNewestWork => "queue_semantics::test_worker_queue_fifo_ordering",
@@ -241,6 +251,9 @@ mutants! {
     /// An activity given back loses its tag.
     LosesTagOnAbandon => "tag_filtering::test_tag_survives_abandon_and_refetch",
 
+    /// An activity given back with a delay comes after half of it.
+    HalvesWorkDelay => "lock_expiration::test_abandon_work_item_with_delay",
+
     // ---- Sessions -------------------------------------------------------------------------------
     /// A session's activities go to everybody who asks for sessions.
     SharesSessions => "sessions::test_session_affinity_blocks_other_worker",
@@ -273,6 +286,9 @@ mutants! {
     AbandonFreesSession => "sessions::test_abandoned_session_item_retryable",
     /// Answering an activity gives its session to everybody.
     AnswerFreesSession => "sessions::test_cleanup_keeps_active_sessions",
+
+    /// Renewing leases counts those that ran out, too.
+    CountsLapsedSessions => "sessions::test_renew_session_lock_after_expiry_returns_zero",
 
     // ---- Reading --------------------------------------------------------------------------------
     /// Reading an instance gives its first execution.
@@ -317,6 +333,15 @@ mutants! {
     DeletionLeavesValues => "kv_store::test_kv_delete_instance_cascades",
     /// The sizes count the events of all executions.
     MeasuresAllExecutions => "management::test_get_instance_stats_history",
+
+    /// Events appended outside a turn are lost.
+    SwallowsAppend => "error_handling::test_duplicate_event_id_rejection",
+    /// Events appended outside a turn with a taken id are skipped in silence.
+    SkipsDuplicateAppend => "error_handling::test_duplicate_event_id_rejection",
+    /// The sizes have no bytes of history.
+    MeasuresNoBytes => "management::test_get_instance_stats_history",
+    /// The sizes have no bytes of values.
+    MeasuresNoValueBytes => "management::test_get_instance_stats_kv",
 
     // ---- Management -----------------------------------------------------------------------------
     /// Statuses are compared without regard to case.
@@ -401,4 +426,24 @@ mutants! {
     PruneIncludesTime => "prune::test_prune_options_combinations",
     /// Bulk pruning counts only instances that lost something.
     BulkPruneCountsChanged => "prune::test_prune_bulk",
+    /// An instance that does not exist has information.
+    InventsInstances => "management::test_get_instance_info",
+    /// An execution that does not exist has information.
+    InventsExecutions => "management::test_get_execution_info",
+    /// The latest execution is always the first.
+    LatestIsFirst => "multi_execution::test_latest_execution_detection",
+    /// Administrators read the first execution instead of the newest.
+    AdminReadsFirst => "management::test_list_executions",
+    /// Administrators read the newest execution, whichever they ask for.
+    AdminReadsNewest => "management::test_list_executions",
+    /// Only current executions are counted.
+    CountsCurrentExecutionsOnly => "management::test_get_system_metrics",
+    /// Failed instances count as completed.
+    CountsFailedAsCompleted => "management::test_get_system_metrics",
+    /// Events are not counted.
+    CountsNoEvents => "management::test_get_system_metrics",
+    /// Instance information does not show the output.
+    ShowsNoOutput => "management::test_get_instance_info",
+    /// Children are listed without those that ended.
+    ListsRunningChildrenOnly => "deletion::test_list_children",
 }

@@ -27,7 +27,7 @@ use list::{ALL, Listed};
 use run::{Check, Verdict, all_checks, in_parallel, run_check};
 
 /// Checks mostly wait, so more of them than cores run at a time.
-const THREADS: usize = 12;
+const THREADS: usize = 20;
 
 #[test]
 fn every_mutant_is_caught() {

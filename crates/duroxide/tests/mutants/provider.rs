@@ -101,7 +101,7 @@ impl Provider for MutantProvider {
         execution_id: u64,
         new_events: Vec<Event>,
     ) -> Result<(), ProviderError> {
-        self.inner.append_with_execution(instance, execution_id, new_events).await
+        self.wrong_append(instance, execution_id, new_events).await
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {

@@ -49,6 +49,23 @@ impl MutantProvider {
         }
     }
 
+    pub async fn wrong_append(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        mut events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        match self.mutant {
+            Some(Mutant::SwallowsAppend) => return Ok(()),
+            Some(Mutant::SkipsDuplicateAppend) => {
+                let stored = self.inner.read_with_execution(instance, execution_id).await?;
+                events.retain(|new| stored.iter().all(|old| old.event_id != new.event_id));
+            }
+            _ => {}
+        }
+        self.inner.append_with_execution(instance, execution_id, events).await
+    }
+
     pub async fn wrong_custom_status(
         &self,
         instance: &str,
@@ -114,6 +131,8 @@ impl MutantProvider {
         match (self.mutant, &mut stats) {
             (Some(Mutant::MeasuresUnknown), None) => stats = Some(NOTHING),
             (Some(Mutant::MeasuresNoCarriedMessages), Some(stats)) => stats.queue_pending_count = 0,
+            (Some(Mutant::MeasuresNoBytes), Some(stats)) => stats.history_size_bytes = 0,
+            (Some(Mutant::MeasuresNoValueBytes), Some(stats)) => stats.kv_total_value_bytes = 0,
             (Some(Mutant::MeasuresAllExecutions), Some(stats)) => {
                 let snapshot = self.inner.snapshot();
                 let executions = snapshot.instances[instance].executions.values();

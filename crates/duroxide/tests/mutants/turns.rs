@@ -196,6 +196,7 @@ impl MutantProvider {
                 }
             }
             Some(Mutant::LosesAbandonDelay) => delay = None,
+            Some(Mutant::HalvesAbandonDelay) => delay = delay.map(|delay| delay / 2),
             Some(Mutant::CountsIgnoredTurnAttempts) => ignore_attempt = false,
             Some(Mutant::NeverCountsGivenBackTurns) => ignore_attempt = true,
             Some(Mutant::DelaysUnlockedMessages) if delay.is_some() => {
@@ -235,6 +236,10 @@ impl MutantProvider {
         self.notes().addressed.push(key.clone());
         match self.mutant {
             Some(Mutant::SwallowsMisplacedMessages) if item.orchestration_key().is_none() => Ok(()),
+            Some(Mutant::HalvesSendDelay) => {
+                let half = delay.map(|delay| delay / 2);
+                self.inner.enqueue_for_orchestrator(item, half).await
+            }
             Some(Mutant::LosesSendDelay) => self.inner.enqueue_for_orchestrator(item, None).await,
             Some(Mutant::SendsTwice) => {
                 self.inner.enqueue_for_orchestrator(item.clone(), delay).await?;

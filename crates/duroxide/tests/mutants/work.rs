@@ -203,6 +203,10 @@ impl MutantProvider {
                 self.notes().sessions_forgotten = true;
                 self.inner.abandon_work_item(token, delay, ignore_attempt).await
             }
+            Some(Mutant::HalvesWorkDelay) => {
+                let half = delay.map(|delay| delay / 2);
+                self.inner.abandon_work_item(token, half, ignore_attempt).await
+            }
             Some(Mutant::LosesWorkDelay) => {
                 self.inner.abandon_work_item(token, None, ignore_attempt).await
             }
@@ -228,6 +232,13 @@ impl MutantProvider {
             Some(Mutant::RenewsIdleSessions) => idle = LONG,
             Some(Mutant::RenewsForeignSessions) => {
                 owners = everybody.iter().map(String::as_str).collect();
+            }
+            Some(Mutant::CountsLapsedSessions) => {
+                self.inner.renew_session_lock(&owners, extend_for, idle).await?;
+                return Ok(everybody
+                    .iter()
+                    .filter(|owner| owners.contains(&owner.as_str()))
+                    .count());
             }
             Some(Mutant::CountsOwners) => {
                 self.inner.renew_session_lock(&owners, extend_for, idle).await?;
