@@ -60,10 +60,14 @@ pub async fn test_missing_instance_metadata<F: ProviderFactory>(factory: &F) {
     lab.same("the instances", instances, Vec::<String>::new());
 }
 
-/// Fetching from empty queues is no error.
+/// What belongs into the other queue is refused, and fetching from empty queues is no error.
 pub async fn test_corrupted_serialization_data<F: ProviderFactory>(factory: &F) {
-    let says = "a fetch from an empty queue gives nothing, and no error";
+    let says = "what belongs into the other queue is refused; empty queues give nothing, no error";
     let lab = lab(factory, Promise { rule: "R8.27", says, section: "fetching-a-turn" }).await;
+    let misplaced = lab.enqueue_for_orchestrator(activity("a", 2), None).await; // R8.10
+    lab.refused("enqueue_for_orchestrator of an activity", misplaced, &[]);
+    let misplaced = lab.enqueue_for_worker(start("a")).await;
+    lab.refused("enqueue_for_worker of a message", misplaced, &[]);
     lab.no_turn().await;
     lab.no_job().await;
 }

@@ -17,6 +17,17 @@ pub async fn test_instance_creation_via_metadata<F: ProviderFactory>(factory: &F
     lab.same("the version", info.orchestration_version, "1.0.0");
     lab.same("the current execution", info.current_execution_id, 1);
     lab.same("the status", info.status, "Running");
+
+    // A later commit can give another name, but no other parent.
+    lab.step("a", commit().named("Other", "2.0.0").child_of("b")).await;
+    let info = lab.ok("get_instance_info", lab.admin().get_instance_info("a").await);
+    lab.same("the later name", info.orchestration_name, "Other");
+    lab.same("the later version", info.orchestration_version, "2.0.0");
+    lab.same("the parent, fixed at creation", info.parent_instance_id, None::<String>);
+    lab.send(raise("a", "x")).await;
+    let turn = lab.turn_of("a").await;
+    lab.same("the name of a turn", turn.item.orchestration_name, "Other");
+    lab.same("the version of a turn", turn.item.version, "2.0.0");
 }
 
 /// Queueing a start makes no instance.

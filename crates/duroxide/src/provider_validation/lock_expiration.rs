@@ -35,7 +35,8 @@ pub async fn test_lock_expires_after_timeout<F: ProviderFactory>(factory: &F) {
 pub async fn test_abandon_releases_lock_immediately<F: ProviderFactory>(factory: &F) {
     let says = "a turn that is given back can be fetched at once, with all its messages";
     let section = "giving-a-turn-back";
-    let lab = lab(factory, Promise { rule: "R8.65", says, section }).await.patient();
+    let brief = lab(factory, Promise { rule: "R8.65", says, section }).await;
+    let lab = brief.patient();
     lab.send(start("a")).await;
     lab.send(raise("a", "x")).await;
     let first = lab.turn_of("a").await;
@@ -49,6 +50,14 @@ pub async fn test_abandon_releases_lock_immediately<F: ProviderFactory>(factory:
     let late = lab.commit(&first, first_commit("a")).await;
     lab.refused("a commit with the token given back", late, &["Invalid lock token"]);
     lab.committed(&second, first_commit("a")).await;
+
+    // R8.67: after the lock ran out, too, unless somebody else has taken the turn.
+    lab.send(raise("a", "y")).await;
+    let lapsed = brief.turn_of("a").await;
+    brief.locks_run_out().await;
+    let late = lab.abandon_orchestration_item(&lapsed.token, Some(OUTLASTING), false).await;
+    lab.ok("abandon_orchestration_item after the lock ran out", late);
+    lab.no_turn().await; // hidden as asked
 }
 
 /// A commit ends the lock.
@@ -176,7 +185,8 @@ pub async fn test_worker_lock_renewal_after_ack<F: ProviderFactory>(factory: &F)
 pub async fn test_abandon_work_item_releases_lock<F: ProviderFactory>(factory: &F) {
     let says = "an activity that is given back can be fetched at once, under a new token";
     let section = "the-worker-queue";
-    let lab = lab(factory, Promise { rule: "R8.76", says, section }).await.patient();
+    let brief = lab(factory, Promise { rule: "R8.76", says, section }).await;
+    let lab = brief.patient();
     lab.queue(activity("a", 2)).await;
     let unknown = lab.abandon_work_item("no such token", None, false).await;
     lab.refused("abandon_work_item with an unknown token", unknown, &[]);
@@ -190,6 +200,13 @@ pub async fn test_abandon_work_item_releases_lock<F: ProviderFactory>(factory: &
     lab.refused("ack_work_item with the token given back", late, &[]);
     lab.answered(&second, None).await;
     lab.no_job().await;
+
+    // After the lock ran out, too, unless somebody else has taken it.
+    lab.queue(activity("a", 3)).await;
+    let lapsed = brief.job().await;
+    brief.locks_run_out().await;
+    lab.give_back(&lapsed, Some(OUTLASTING)).await;
+    lab.no_job().await; // hidden as asked
 }
 
 /// An activity that is given back for later comes later.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::ProviderFactory;
 use super::lab::{Job, LONG, Lab, Promise, Turn, lab};
 use super::words::*;
@@ -180,6 +182,12 @@ pub async fn orchestration_delayed_abandon_preserves_unlocked_rows(factory: &dyn
         lab.committed(&turn, commit().event(note(2))).await;
     }
     lab.no_turn().await;
+    lab.send(raise("b", "later")).await;
+    let turn = lab.patient().turn_of("b").await;
+    let began = Instant::now();
+    give_turn_back(&lab, &turn, Some(lab.lock), false).await;
+    lab.batch(&lab.turn_soon().await, [raise("b", "later")]);
+    lab.not_before(lab.lock, began, "the delay");
 }
 
 async fn give_back(lab: &Lab, job: &Job, ignore_attempt: bool) {

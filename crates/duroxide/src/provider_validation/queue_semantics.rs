@@ -97,7 +97,13 @@ pub async fn test_timer_delayed_visibility<F: ProviderFactory>(factory: &F) {
     lab.send_later(timer_fired("a", 2), OUTLASTING).await;
     lab.no_turn().await;
     lab.send(never.clone()).await;
-    lab.batch(&lab.turn_of("a").await, [never]);
+    let turn = lab.patient().turn_of("a").await;
+    lab.batch(&turn, [never]);
+    lab.committed(&turn, commit()).await;
+    let began = Instant::now();
+    lab.send_later(raise("a", "later"), lab.lock).await;
+    lab.batch(&lab.turn_soon().await, [raise("a", "later")]);
+    lab.not_before(lab.lock, began, "the delay");
 }
 
 /// The activity of a worker that died comes back.

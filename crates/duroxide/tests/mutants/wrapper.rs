@@ -1,0 +1,105 @@
+//! The wrapper: a memory store that is wrong in one way, and what it has to remember for that.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::{OrchestrationItem, Provider, WorkItem};
+use tokio::time::Instant;
+
+use super::list::Mutant;
+
+/// A lock that outlasts every check.
+pub const LONG: Duration = Duration::from_secs(3600);
+
+/// A memory store that is wrong in one way; without a mutant, in none.
+pub struct MutantProvider {
+    pub inner: Arc<MemoryProvider>,
+    pub mutant: Option<Mutant>,
+    notes: Mutex<Notes>,
+}
+
+/// What some mutants have to remember.
+#[derive(Default)]
+pub struct Notes {
+    /// Turns by lock token.
+    pub turns: HashMap<String, HeldTurn>,
+    /// The latest of them.
+    pub latest_turn: Option<(OrchestrationItem, String, u32)>,
+    /// When the lock of an activity runs out, by token.
+    pub jobs: HashMap<String, Instant>,
+    /// Real tokens by those that were handed out instead.
+    pub aliases: HashMap<String, String>,
+    /// Instances that stay locked until then.
+    pub blocked: HashMap<String, Instant>,
+    /// When each session owner last fetched.
+    pub fetched_at: HashMap<String, Instant>,
+    /// Instances that messages were sent to.
+    pub addressed: Vec<String>,
+    /// Queue messages for instances that do not exist.
+    pub orphans: Vec<WorkItem>,
+    /// Executions that are not to be seen any more.
+    pub pruned: HashMap<String, u64>,
+    /// Every value ever set, by instance and key.
+    pub values: HashMap<(String, String), String>,
+    /// The activities behind the tokens.
+    pub items: HashMap<String, WorkItem>,
+    /// The first custom status of each instance's latest commit that had one.
+    pub first_status: HashMap<String, Option<String>>,
+    /// The custom status of deleted instances.
+    pub left_status: HashMap<String, (Option<String>, u64)>,
+    /// Instances that lost their values.
+    pub valueless: HashSet<String>,
+    pub sessions_forgotten: bool,
+}
+
+/// A turn that was handed out.
+#[derive(Clone)]
+pub struct HeldTurn {
+    pub instance: String,
+    pub messages: Vec<WorkItem>,
+    pub until: Instant,
+}
+
+impl MutantProvider {
+    pub fn new(mutant: Option<Mutant>) -> Self {
+        Self { inner: Arc::new(MemoryProvider::new()), mutant, notes: Mutex::default() }
+    }
+
+    /// Whether it is this mutant.
+    pub fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    pub fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap()
+    }
+
+    /// The real token behind one that was handed out.
+    pub fn real_token(&self, token: &str) -> String {
+        self.notes().aliases.get(token).map_or_else(|| token.to_owned(), String::clone)
+    }
+
+    pub fn held(&self, token: &str) -> Option<HeldTurn> {
+        self.notes().turns.get(token).cloned()
+    }
+
+    /// Fetches the turn of this instance, with all its messages; its token.
+    pub async fn retake(&self, instance: &str) -> Option<String> {
+        let (mut found, mut others) = (None, Vec::new());
+        while let Ok(Some((item, token, _))) =
+            self.inner.fetch_orchestration_item(LONG, Duration::ZERO, None).await
+        {
+            if item.instance == instance {
+                found = Some(token);
+                break;
+            }
+            others.push(token);
+        }
+        for token in others {
+            self.inner.abandon_orchestration_item(&token, None, true).await.unwrap();
+        }
+        found
+    }
+}
