@@ -13,7 +13,7 @@ pub(super) type Checks = BTreeSet<(String, String)>;
 /// The macro that lists all checks: `category { G check, D check, … } …`.
 const LIST_MACRO: &str = "__provider_validations";
 /// What a check takes.
-const KINDS: &[&str] = &["G", "D", "P", "T", "S"];
+const KINDS: &[&str] = &["G", "D", "P", "T", "S", "W", "O"];
 
 /// The checks that list.rs lists.
 pub(super) fn checks(list: &str) -> Result<Checks, String> {

@@ -54,4 +54,25 @@ impl ProviderFactory for TableFactory {
             rows.map(|row| row.attempts).max().unwrap_or(0)
         })
     }
+    async fn create_second(&self, first: &Arc<dyn Provider>) -> Option<Arc<dyn Provider>> {
+        Some(first.clone()) // what is in memory is shared by sharing it
+    }
+
+    async fn create_with_orphan_retention(&self, retention: Duration) -> Option<Arc<dyn Provider>> {
+        Some(self.remember(TableStore::with_orphan_retention(retention)))
+    }
+
+    async fn corrupt_queued_messages(&self, instance: &str) -> bool {
+        self.inside(|tables| {
+            let rows = tables.messages.iter_mut().filter(|row| row.instance == instance);
+            rows.map(|row| row.text.truncate(1)).count() > 0
+        })
+    }
+
+    async fn corrupt_queued_work(&self, instance: &str) -> bool {
+        self.inside(|tables| {
+            let rows = tables.jobs.iter_mut().filter(|row| row.instance == instance);
+            rows.map(|row| row.text.truncate(1)).count() > 0
+        })
+    }
 }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::provider_validation::run_all_validations;
+use duroxide::provider_validation::{Outcome, run_all_validations};
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry};
@@ -40,6 +40,11 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::SUCCESS);
     }
     let report = run_all_validations(&TableFactory::default()).await;
+    for result in &report.results {
+        if let Outcome::Skipped(why) = result.outcome {
+            println!("skipped {}::{}: {why}", result.category, result.name);
+        }
+    }
     println!("{report}");
     Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

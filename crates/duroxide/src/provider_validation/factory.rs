@@ -33,4 +33,31 @@ pub trait ProviderFactory: Sync + Send {
     async fn get_max_attempt_count(&self, _instance: &str) -> u32 {
         panic!("get_max_attempt_count is not implemented for this provider factory");
     }
+
+    // ---- What a factory may offer; checks that need it are skipped otherwise (R8.125) -----------
+
+    /// Another provider on the store of `first`, as another process would have it.
+    async fn create_second(&self, _first: &Arc<dyn Provider>) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// A fresh, empty store that keeps messages for unknown instances so long (R8.29).
+    async fn create_with_orphan_retention(
+        &self,
+        _retention: Duration,
+    ) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// Makes the messages queued for an instance undecodable, in the store made last; whether it
+    /// did.
+    async fn corrupt_queued_messages(&self, _instance: &str) -> bool {
+        false
+    }
+
+    /// Makes the queued activities of an instance undecodable, in the store made last; whether it
+    /// did.
+    async fn corrupt_queued_work(&self, _instance: &str) -> bool {
+        false
+    }
 }

@@ -94,7 +94,16 @@ impl Job {
 
 /// A fresh store to check for one promise.
 pub(crate) async fn lab(factory: &dyn ProviderFactory, promise: Promise) -> Lab {
-    let (store, lock) = (factory.create_provider().await, factory.lock_timeout());
+    lab_on(factory.create_provider().await, factory, promise)
+}
+
+/// A store to check that was made in some other way.
+pub(crate) fn lab_on(
+    store: Arc<dyn Provider>,
+    factory: &dyn ProviderFactory,
+    promise: Promise,
+) -> Lab {
+    let lock = factory.lock_timeout();
     Lab { store, lock, patience: lock * 3 + Duration::from_secs(1), promise }
 }
 

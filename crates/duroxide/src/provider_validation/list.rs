@@ -1,19 +1,10 @@
-//! The list of all checks, and what is made of it: one call that runs them all, and one macro that
-//! makes a test of each. A new check is added here and nowhere else.
-
-use std::pin::Pin;
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use super::ProviderFactory;
-use super::report::{Outcome, ValidationReport, ValidationResult};
-use crate::providers::Provider;
-use crate::runtime::catch_panic::catch_panic;
+//! The list of all checks. A new check is added here and nowhere else; what is made of the list is in
+//! `run.rs`.
 
 /// Calls `$then!` with all checks by category. The word before each check says what it takes:
 /// `G`, `D` a factory; `S` a factory and a version stamp; `P` a store with long polls; `T` a store
-/// without long polls and the time it may take.
+/// without long polls and the time it may take; `W` a factory of stores with long polls; `O` a
+/// factory that may lack what the check needs, which it then says.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __provider_validations {
@@ -292,121 +283,123 @@ macro_rules! __provider_validations {
                 G test_kv_delta_delete_instance_cascades,
                 G test_kv_delta_prune_untouched_key_survives,
             }
-        }
-    };
-}
-
-/// Makes a `#[tokio::test]` of every check, in one module per category, for the factory that the
-/// expression gives.
-#[macro_export]
-macro_rules! provider_validation_tests {
-    ($factory:expr) => {
-        $crate::__provider_validations! { __provider_validation_tests $factory }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __provider_validation_tests {
-    (($factory:expr) $($category:ident { $($kind:ident $check:ident,)* })*) => {
-        $(
-            mod $category {
-                #[allow(unused_imports)]
-                use super::*;
-                $(
-                    #[tokio::test]
-                    async fn $check() {
-                        let factory = $factory;
-                        $crate::__run_validation!($kind $category $check &factory);
-                    }
-                )*
+            unknown_instances {
+                G messages_for_nobody_delay_no_one,
+                G a_start_finds_what_came_before_it,
+                G a_hidden_start_releases_them_when_it_is_due,
+                G queue_messages_among_others_wait_with_them,
+                G a_deleted_instance_is_unknown_again,
+                G a_history_makes_an_instance_known,
+                G an_ended_instance_is_served,
+                G commits_and_answers_may_go_to_nobody,
             }
-        )*
-    };
-}
-
-/// Runs one check; `None` if it passed, else why it was skipped.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __run_validation {
-    (G $category:ident $check:ident $factory:expr) => {{
-        $crate::provider_validation::$category::$check($factory).await;
-        None::<&'static str>
-    }};
-    (D $category:ident $check:ident $factory:expr) => {{
-        $crate::provider_validation::$category::$check($factory).await;
-        None::<&'static str>
-    }};
-    (S $category:ident $check:ident $factory:expr) => {{
-        for stamp in $crate::provider_validation::STAMPS {
-            $crate::provider_validation::$category::$check($factory, stamp).await;
+            dead_letters {
+                O queue_messages_for_nobody_are_listed,
+                O what_can_be_delivered_is_not_listed,
+                O messages_nobody_came_for_are_given_up,
+                O unreadable_messages_hold_up_nobody,
+                O unreadable_messages_alone_are_no_turn,
+                O unreadable_work_holds_up_nobody,
+            }
+            tokens {
+                G made_up_tokens_are_refused_everywhere,
+                G tokens_of_the_other_queue_are_refused,
+                G spent_tokens_are_refused_everywhere,
+                G given_back_tokens_are_refused_everywhere,
+                G outlived_tokens_are_refused_everywhere,
+                G expired_tokens_neither_commit_nor_renew,
+                G tokens_die_with_their_instance,
+                G tokens_die_with_their_activity,
+                G every_fetch_gives_a_fresh_token,
+            }
+            concurrency {
+                G a_turn_ends_once,
+                G an_activity_ends_once,
+                G an_activity_is_answered_or_cancelled,
+                G a_deleted_instance_stays_deleted,
+                G commits_of_many_instances_go_side_by_side,
+                G what_many_send_at_once_is_all_there,
+                G workers_never_share_an_activity,
+                G nothing_is_lost_between_send_and_commit,
+            }
+            big_batches {
+                G a_thousand_messages_are_one_turn,
+                G a_commit_sends_a_thousand_messages,
+                G a_commit_queues_a_thousand_activities,
+                G a_commit_cancels_hundreds_of_activities,
+                G a_long_history_is_appended_and_read,
+                G many_instances_are_served_in_order,
+            }
+            payloads_and_names {
+                G four_mebibytes_come_back_whole,
+                G messages_come_back_letter_by_letter,
+                G activities_come_back_letter_by_letter,
+                G events_come_back_as_they_were,
+                G an_instance_id_is_any_text,
+                G similar_instance_ids_never_mix,
+                G names_and_outputs_are_any_text,
+                G keys_are_taken_letter_by_letter,
+                G tags_are_taken_letter_by_letter,
+                G sessions_are_taken_letter_by_letter,
+            }
+            times {
+                G instances_know_when_they_began_and_changed,
+                G executions_know_when_they_began_and_ended,
+                G an_end_stays_where_it_was,
+                G looking_changes_no_time,
+                G a_delay_is_kept,
+                G what_is_given_back_for_later_comes_later,
+                G timers_come_when_they_are_due,
+                O the_clock_of_the_store_runs,
+            }
+            attempts {
+                G a_turn_counts_its_fetches_and_nothing_else,
+                G an_activity_counts_its_fetches_and_nothing_else,
+                G each_message_has_its_own_count,
+                G counts_go_with_their_messages,
+                G what_is_passed_over_is_not_counted,
+                G taking_back_takes_back_one,
+                G a_count_outlives_the_owner_of_its_session,
+            }
+            wakeups {
+                W a_message_ends_the_wait,
+                W a_commit_ends_the_wait,
+                W an_answer_ends_the_wait,
+                W a_turn_given_back_ends_the_wait,
+                W others_who_wait_are_no_obstacle,
+                W queued_work_ends_the_wait,
+                W work_given_back_ends_the_wait,
+                W work_finds_who_waits_for_its_tag,
+                W work_finds_the_owner_of_its_session,
+                W what_becomes_visible_ends_the_wait,
+                W a_sooner_time_ends_the_wait_sooner,
+                W an_expired_lock_ends_the_wait,
+                W a_lapsed_session_ends_the_wait,
+                W no_turn_is_left_while_somebody_waits,
+                W no_work_is_left_while_somebody_waits,
+                W a_dropped_wait_takes_nothing_along,
+            }
+            turn_without_history {
+                G a_turn_without_history_is_the_same_turn,
+                G a_turn_without_history_is_locked,
+                G a_history_can_be_read_in_parts,
+                G damage_is_not_left_out,
+                G a_bundled_commit_is_a_commit,
+                G a_refused_commit_comes_back_whole,
+                G events_without_a_place_are_refused,
+                G a_status_is_what_the_history_says,
+                O a_commit_wakes_who_waits_for_it,
+                O other_commits_wake_nobody,
+            }
+            two_providers {
+                O what_one_queues_the_other_serves,
+                O locks_hold_for_both,
+                O the_other_takes_over_from_a_dead_one,
+                O commits_are_seen_by_both,
+                O deletions_are_seen_by_both,
+                O wakeups_cross,
+                O workers_of_both_never_share,
+            }
         }
-        None::<&'static str>
-    }};
-    (P $category:ident $check:ident $factory:expr) => {{
-        let store = $crate::provider_validation::ProviderFactory::create_provider($factory).await;
-        if $crate::provider_validation::waits_for_work(store.as_ref()).await {
-            $crate::provider_validation::$category::$check(store.as_ref()).await;
-            None::<&'static str>
-        } else {
-            Some("the provider has no long polls")
-        }
-    }};
-    (T $category:ident $check:ident $factory:expr) => {{
-        let store = $crate::provider_validation::ProviderFactory::create_provider($factory).await;
-        if $crate::provider_validation::waits_for_work(store.as_ref()).await {
-            Some("the provider has long polls")
-        } else {
-            let limit =
-                $crate::provider_validation::ProviderFactory::short_poll_threshold($factory);
-            $crate::provider_validation::$category::$check(store.as_ref(), limit).await;
-            None::<&'static str>
-        }
-    }};
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __run_validations {
-    (($factory:ident $results:ident) $($category:ident { $($kind:ident $check:ident,)* })*) => {
-        $($(
-            // Boxed: two hundred futures side by side would not fit on a thread's stack.
-            let check = Box::pin(async { $crate::__run_validation!($kind $category $check $factory) });
-            $results.push(run_one((stringify!($category), stringify!($check)), check).await);
-        )*)*
     };
-}
-
-/// Runs every check, one after the other, each on a store of its own.
-pub async fn run_all_validations<F: ProviderFactory>(factory: &F) -> ValidationReport {
-    let mut results = Vec::new();
-    crate::__provider_validations! { __run_validations factory results }
-    ValidationReport { results }
-}
-
-/// Runs one check and notes how it ended.
-async fn run_one(
-    (category, name): (&'static str, &'static str),
-    check: Pin<Box<dyn Future<Output = Option<&'static str>> + '_>>,
-) -> ValidationResult {
-    let began = Instant::now();
-    let outcome = match catch_panic(check).await {
-        Ok(None) => Outcome::Passed,
-        Ok(Some(why)) => Outcome::Skipped(why),
-        Err(reason) => Outcome::Failed(reason),
-    };
-    ValidationResult { category, name, outcome, took: began.elapsed() }
-}
-
-/// Version stamps that checks of replay run with: this library's, and one under the old race policy.
-#[doc(hidden)]
-pub const STAMPS: [&str; 2] = [duroxide_core::model::version::BUILD_VERSION, "0.1.30"];
-
-/// Whether a fetch from an empty queue waits, as it may or may not (R8.32).
-#[doc(hidden)]
-pub async fn waits_for_work(store: &dyn Provider) -> bool {
-    let poll = Duration::from_millis(300);
-    let began = Instant::now();
-    let nothing = store.fetch_orchestration_item(Duration::from_secs(1), poll, None).await;
-    nothing.is_ok_and(|found| found.is_none()) && began.elapsed() >= poll / 2
 }

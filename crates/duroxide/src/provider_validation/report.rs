@@ -14,6 +14,9 @@ pub enum Outcome {
     Skipped(&'static str),
 }
 
+/// Why a check that needs something a store or its factory may lack did not run; `None` if it did.
+pub type Skip = Option<&'static str>;
+
 /// One check.
 #[derive(Debug, Clone)]
 pub struct ValidationResult {
