@@ -155,9 +155,13 @@ impl SqliteProvider {
         schema::migrate(&path, &mut connection)?;
         let owner = match &location {
             Location::Memory => Owner::alone(id),
-            Location::File { path, .. } => Owner::of_file(path, id).map_err(|error| {
-                SqliteError::ReadOnly { path: path.clone(), reason: error.to_string() }
-            })?,
+            Location::File { path, .. } => {
+                owners::sweep(path);
+                Owner::of_file(path, id).map_err(|error| SqliteError::ReadOnly {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                })?
+            }
         };
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;

@@ -50,8 +50,7 @@ impl Attendant {
                     let step = at.and_then(|at| program.steps.get(at).map(|step| (at, step)));
                     if let Some((at, Step::Event { value })) = step {
                         let value = value.to_string();
-                        let raise =
-                            self.client.raise_event(id, format!("event-{at}"), &*value);
+                        let raise = self.client.raise_event(id, format!("event-{at}"), &*value);
                         self.call(format!("raise {id} {at}"), "", raise).await?;
                     }
                 }

@@ -36,11 +36,8 @@ pub(crate) fn play() {
     let (Ok(role), Ok(folder)) = (std::env::var(ROLE), std::env::var(FOLDER)) else { return };
     let folder = PathBuf::from(folder);
     let stage = Stage { journal: Journal::open(&folder), folder };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         match role.as_str() {
             "worker" => worker::run(&stage).await,

@@ -188,7 +188,9 @@ fn report(
     let repeats = check::repeats(&c, &lines);
     let mut recovery: Vec<u64> = repeats.iter().filter_map(|repeat| repeat.recovery_ms).collect();
     recovery.sort_unstable();
-    let at = |share: usize| recovery.get((recovery.len() * share / 100).min(recovery.len().saturating_sub(1)));
+    let at = |share: usize| {
+        recovery.get((recovery.len() * share / 100).min(recovery.len().saturating_sub(1)))
+    };
     println!(
         "{} programs, {} runs of activities, {} repeated; {kills} kills and {pauses} pauses in {rage:.0?}, \
          {all:.0?} in all; kill to next run p50 {:?} p95 {:?} max {:?} ms",

@@ -13,8 +13,7 @@ pub(crate) const LONG_LEASES: &str = "FLEET_LONG_LEASES";
 
 /// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
 pub(crate) async fn run(stage: &Stage) {
-    let options =
-        if stage.setting(LONG_LEASES).is_some() { long_leases() } else { short_leases() };
+    let options = if stage.setting(LONG_LEASES).is_some() { long_leases() } else { short_leases() };
     let store = stage.store().await;
     let runtime =
         Runtime::start_with_options(store, activities(stage), orchestrations(), options).await;
