@@ -130,7 +130,7 @@ impl Writer {
             job.run(&mut tx).map_err(Broken::Undone)?;
             crash_point("between-ops");
         }
-        self.parked.serve(&mut tx, look).map_err(Broken::Undone)?;
+        self.parked.serve(&mut tx, look, jobs).map_err(Broken::Undone)?;
         let notes = tx.finish(self.next_batch).map_err(Broken::Undone)?;
         crash_point("before-commit");
         connection

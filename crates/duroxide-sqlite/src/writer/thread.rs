@@ -154,7 +154,13 @@ impl Writer {
 
     /// Tells those who have been waiting long enough, or have what they waited for.
     fn answer_parked(&mut self) {
-        let over = self.parked.take_served(Instant::now());
-        self.answer(over);
+        loop {
+            let over = self.parked.take_served(Instant::now());
+            if over.is_empty() {
+                return;
+            }
+            // What callers who are gone give back may serve others.
+            self.answer(over);
+        }
     }
 }
