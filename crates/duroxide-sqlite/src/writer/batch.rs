@@ -236,10 +236,10 @@ impl Writer {
         self.watch.note_company(!others.is_empty());
         let dead: Vec<i64> = others.into_iter().filter(|id| !owners::lives(path, *id)).collect();
         let now = self.config.clock.now_ms();
-        for node in dead {
+        for node in &dead {
             let freed = connection
                 .execute_batch("BEGIN IMMEDIATE")
-                .and_then(|()| free_leases(connection, node, now))
+                .and_then(|()| free_leases(connection, *node, now))
                 .and_then(|()| connection.execute_batch("COMMIT"));
             if let Err(error) = freed {
                 tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
@@ -248,6 +248,9 @@ impl Writer {
                 }
                 return;
             }
+        }
+        if !dead.is_empty() {
+            self.serve_parked();
         }
     }
 }

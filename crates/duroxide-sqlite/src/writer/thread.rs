@@ -57,6 +57,8 @@ pub(super) struct Writer {
     pub(super) waits_for_disk: bool,
     inbox: Receiver<Message>,
     closing: bool,
+    /// When time alone changes something for those who wait.
+    due_at: Option<u64>,
 }
 
 impl Writer {
@@ -71,6 +73,7 @@ impl Writer {
             config,
             inbox,
             closing: false,
+            due_at: None,
         }
     }
 
@@ -78,10 +81,12 @@ impl Writer {
         while !self.closing {
             let mut batch = self.gather();
             self.look_around();
-            if batch.is_empty() {
-                self.serve_parked();
-            } else {
+            let is_due = self.is_due();
+            if !batch.is_empty() {
                 self.process(&mut batch);
+            }
+            if is_due {
+                self.serve_parked();
             }
             self.answer_parked();
         }
@@ -127,11 +132,18 @@ impl Writer {
         let now = Instant::now();
         let until_deadline =
             self.parked.first_deadline().map(|deadline| deadline.saturating_duration_since(now));
+        self.due_at = self.next_due();
         let until_due = self
-            .next_due()
+            .due_at
             .map(|due| Duration::from_millis(due.saturating_sub(self.config.clock.now_ms())));
         let until_look = self.watch.next_look(now);
         [until_deadline, until_due, until_look].into_iter().flatten().min()
+    }
+
+    /// Whether those who wait should look again, though nobody has written anything.
+    fn is_due(&self) -> bool {
+        // Looking is also how a file that was lost is opened again.
+        self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
     }
 
     /// When time alone changes something for those who wait.

@@ -15,6 +15,7 @@ mod worker;
 mod client;
 mod check;
 mod torture;
+mod idle;
 
 /// What the processes of the tests run.
 #[test]
