@@ -189,6 +189,9 @@ impl SqliteProvider {
 
 impl Drop for SqliteProvider {
     fn drop(&mut self) {
+        // The writer last, and alone: of two connections that close at the same moment none is the
+        // last, and the log would stay behind.
+        self.readers.close();
         self.writer.close();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
