@@ -17,6 +17,8 @@ use crate::journal::Journal;
 use crate::programs::{Program, Step, mix};
 use crate::roles::Stage;
 
+/// If set, a process holds on to every activity, or every turn, it takes.
+pub(crate) const HOLD: &str = "FLEET_HOLD";
 /// Longer than any test lasts.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -45,13 +47,24 @@ impl Order {
     }
 }
 
-pub(crate) fn orchestrations() -> OrchestrationRegistry {
-    OrchestrationRegistry::builder().register_typed("Program", run).build()
+pub(crate) fn orchestrations(stage: &Stage) -> OrchestrationRegistry {
+    let (journal, holds) = (stage.journal.clone(), stage.setting(HOLD).as_deref() == Some("turns"));
+    let turn = move |ctx: OrchestrationContext, input: String| {
+        journal.note(format_args!("T {}", ctx.instance_id()));
+        if holds {
+            std::thread::sleep(LONG);
+        }
+        async move { Ok(input) }
+    };
+    OrchestrationRegistry::builder().register_typed("Program", run).register("Turn", turn).build()
 }
 
 pub(crate) fn activities(stage: &Stage) -> ActivityRegistry {
-    let worker = Worker { journal: stage.journal.clone(), folder: stage.folder.clone() };
-    let worker = Arc::new(worker);
+    let worker = Arc::new(Worker {
+        journal: stage.journal.clone(),
+        folder: stage.folder.clone(),
+        holds: stage.setting(HOLD).as_deref() == Some("activities"),
+    });
     let hanging = Arc::clone(&worker);
     ActivityRegistry::builder()
         .register_typed("Work", move |ctx, order| {
@@ -174,12 +187,14 @@ fn work(ctx: &OrchestrationContext, order: &Order) -> duroxide::DurableFuture<Re
 struct Worker {
     journal: Journal,
     folder: PathBuf,
+    holds: bool,
 }
 
 impl Worker {
     async fn work(&self, ctx: ActivityContext, order: Order) -> Result<Delivery, String> {
         let run = self.begin(&ctx, &order);
-        tokio::time::sleep(Duration::from_millis(order.ms)).await;
+        let time = if self.holds { LONG } else { Duration::from_millis(order.ms) };
+        tokio::time::sleep(time).await;
         for n in 0..order.failures {
             // Each file is a failure: made once, by whichever run comes first.
             let name = format!("{}-{}-{n}.failed", ctx.instance_id(), order.label);

@@ -4,20 +4,16 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use crate::journal::Journal;
 use crate::process::{Process, SOON, alone};
+use crate::roles::Stage;
 use crate::support::{Folder, stranger};
 
 #[test]
 fn idle_processes_do_not_write() {
     let _turn = alone();
     let folder = Folder::new();
-    let journal = Journal::open(folder.path());
-    let start = |_| Process::start(folder.path(), "worker", &[]);
-    let workers: Vec<Process> = (0..2).map(start).collect();
-    journal.wait_for("two workers", SOON, |lines| {
-        (lines.iter().filter(|line| line.says(&["UP"])).count() == 2).then_some(())
-    });
+    let stage = Stage::new(folder.path());
+    let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
     let c = stranger(&folder.file("store.db"));
     let began = Instant::now();
     while !is_quiet(&c, Duration::from_millis(500)) {

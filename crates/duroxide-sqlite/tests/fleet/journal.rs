@@ -87,6 +87,13 @@ impl Line {
     }
 }
 
+/// Middle and largest of some numbers.
+pub(crate) fn middle_and_max(numbers: &[u64]) -> (u64, u64) {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    (sorted.get(sorted.len() / 2).copied().unwrap_or(0), sorted.last().copied().unwrap_or(0))
+}
+
 /// The time of all journals.
 pub(crate) fn now_ms() -> u64 {
     WallClock.now_ms()

@@ -15,6 +15,9 @@ mod worker;
 mod client;
 mod check;
 mod torture;
+mod company;
+mod takeover;
+mod fresh_file;
 mod idle;
 
 /// What the processes of the tests run.

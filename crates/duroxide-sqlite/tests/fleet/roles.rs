@@ -1,13 +1,14 @@
 //! What a process of the fleet is: read from its environment.
 
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use duroxide_sqlite::SqliteProvider;
 
 use crate::journal::Journal;
-use crate::{client, worker};
+use crate::process::{Process, SOON};
+use crate::{client, company, fresh_file, worker};
 
 pub(crate) const ROLE: &str = "FLEET_ROLE";
 pub(crate) const FOLDER: &str = "FLEET_FOLDER";
@@ -19,10 +20,30 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// A stage of the test's own process.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { journal: Journal::open(folder), folder: folder.to_owned() }
+    }
+
     /// Opens the store of the folder.
     pub(crate) async fn store(&self) -> Arc<SqliteProvider> {
         let url = format!("sqlite:{}/store.db?mode=rwc", self.folder.display());
         Arc::new(SqliteProvider::new(&url, None).await.unwrap())
+    }
+
+    /// Starts a process on the same store.
+    pub(crate) fn start(&self, role: &str, settings: &[(&str, &str)]) -> Process {
+        Process::start(&self.folder, role, settings)
+    }
+
+    /// Starts a worker, and returns when it works.
+    pub(crate) fn start_worker(&self, settings: &[(&str, &str)]) -> Process {
+        let worker = self.start("worker", settings);
+        let id = worker.id();
+        self.journal.wait_for("a worker", SOON, |lines| {
+            lines.iter().any(|line| line.process == id && line.says(&["UP"])).then_some(())
+        });
+        worker
     }
 
     /// A setting the test gave.
@@ -34,14 +55,15 @@ impl Stage {
 /// Plays the role the environment names, if any.
 pub(crate) fn play() {
     let (Ok(role), Ok(folder)) = (std::env::var(ROLE), std::env::var(FOLDER)) else { return };
-    let folder = PathBuf::from(folder);
-    let stage = Stage { journal: Journal::open(&folder), folder };
+    let stage = Stage::new(Path::new(&folder));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         match role.as_str() {
             "worker" => worker::run(&stage).await,
             "client" => client::run(&stage).await,
+            "commander" => company::command(&stage).await,
+            "opener" => fresh_file::open_and_close(&stage).await,
             other => panic!("no such role: {other}"),
         }
     });

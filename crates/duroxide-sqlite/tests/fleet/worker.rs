@@ -16,7 +16,7 @@ pub(crate) async fn run(stage: &Stage) {
     let options = if stage.setting(LONG_LEASES).is_some() { long_leases() } else { short_leases() };
     let store = stage.store().await;
     let runtime =
-        Runtime::start_with_options(store, activities(stage), orchestrations(), options).await;
+        Runtime::start_with_options(store, activities(stage), orchestrations(stage), options).await;
     stage.journal.note("UP");
     told_to_end().await;
     runtime.shutdown(Some(2_000)).await;
