@@ -207,8 +207,6 @@ fn four_busy_processes_do_not_get_in_each_others_way() {
         (200 <= lines.iter().filter(|line| line.says(&["DONE"])).count()).then_some(())
     });
     clients.into_iter().for_each(Process::finish);
-    let logs = workers.iter().map(Process::read_log).collect::<String>();
     workers.into_iter().for_each(Process::finish);
-    assert!(!logs.contains("another process holds") && !logs.contains("locked"), "{logs}");
     check::assert_sound(folder.path(), &stage.journal.read(), "four processes");
 }
