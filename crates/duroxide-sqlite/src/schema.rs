@@ -49,6 +49,16 @@ pub(crate) fn check_before_touching(location: &Location) -> Result<(), SqliteErr
 
 /// Version of a database's schema, 0 if it is empty. Refuses what is not ours.
 pub(crate) fn version_of(path: &Path, connection: &Connection) -> Result<u32, SqliteError> {
+    if !connection.is_autocommit() {
+        return version_in_snapshot(path, connection);
+    }
+    // All answers from one state: another process may be making the tables right now.
+    let snapshot =
+        connection.unchecked_transaction().map_err(|error| SqliteError::sort(path, &error))?;
+    version_in_snapshot(path, &snapshot)
+}
+
+fn version_in_snapshot(path: &Path, connection: &Connection) -> Result<u32, SqliteError> {
     let number = |pragma: &str| -> Result<i32, SqliteError> {
         connection
             .pragma_query_value(None, pragma, |row| row.get(0))
