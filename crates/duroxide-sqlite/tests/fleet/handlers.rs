@@ -1,7 +1,7 @@
 //! The orchestration that runs programs, and the activities it asks for.
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,8 +17,10 @@ use crate::journal::Journal;
 use crate::programs::{Program, Step, mix};
 use crate::roles::Stage;
 
-/// If set, a process holds on to every activity, or every turn, it takes.
+/// If set, a process holds on to every activity, or every turn, it takes, until it is let go.
 pub(crate) const HOLD: &str = "FLEET_HOLD";
+/// How often somebody who holds on looks whether it is let go.
+const LOOK: Duration = Duration::from_millis(5);
 /// Longer than any test lasts.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -48,15 +50,25 @@ impl Order {
 }
 
 pub(crate) fn orchestrations(stage: &Stage) -> OrchestrationRegistry {
-    let (journal, holds) = (stage.journal.clone(), stage.setting(HOLD).as_deref() == Some("turns"));
+    let (journal, folder) = (stage.journal.clone(), stage.folder.clone());
+    let holds = stage.setting(HOLD).as_deref() == Some("turns");
     let turn = move |ctx: OrchestrationContext, input: String| {
         journal.note(format_args!("T {}", ctx.instance_id()));
-        if holds {
-            std::thread::sleep(LONG);
+        while holds && !is_let_go(&folder, std::process::id()) {
+            std::thread::sleep(LOOK);
         }
-        async move { Ok(input) }
+        async move { Ok(format!("{input} by {}", std::process::id())) }
     };
     OrchestrationRegistry::builder().register_typed("Program", run).register("Turn", turn).build()
+}
+
+/// Lets a process go on with what it holds.
+pub(crate) fn let_go(folder: &Path, process: u32) {
+    std::fs::write(folder.join(format!("let-go-{process}")), "").unwrap();
+}
+
+fn is_let_go(folder: &Path, process: u32) -> bool {
+    folder.join(format!("let-go-{process}")).exists()
 }
 
 pub(crate) fn activities(stage: &Stage) -> ActivityRegistry {
@@ -193,8 +205,10 @@ struct Worker {
 impl Worker {
     async fn work(&self, ctx: ActivityContext, order: Order) -> Result<Delivery, String> {
         let run = self.begin(&ctx, &order);
-        let time = if self.holds { LONG } else { Duration::from_millis(order.ms) };
-        tokio::time::sleep(time).await;
+        tokio::time::sleep(Duration::from_millis(order.ms)).await;
+        while self.holds && !is_let_go(&self.folder, std::process::id()) {
+            tokio::time::sleep(LOOK).await;
+        }
         for n in 0..order.failures {
             // Each file is a failure: made once, by whichever run comes first.
             let name = format!("{}-{}-{n}.failed", ctx.instance_id(), order.label);

@@ -18,6 +18,7 @@ mod torture;
 mod crash_points;
 mod company;
 mod takeover;
+mod zombies;
 mod fresh_file;
 mod idle;
 

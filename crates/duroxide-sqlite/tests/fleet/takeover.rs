@@ -16,9 +16,9 @@ const ROUNDS: usize = 5;
 /// The promise.
 const TAKEN_UP_MS: u64 = 1_000;
 
-const LONG: (&str, &str) = (LONG_LEASES, "1");
+pub(crate) const LONG: (&str, &str) = (LONG_LEASES, "1");
 
-fn start(stage: &Stage, starts: &[(&str, &str, Program)]) {
+pub(crate) fn start(stage: &Stage, starts: &[(&str, &str, Program)]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::new(stage.store().await);
@@ -29,7 +29,7 @@ fn start(stage: &Stage, starts: &[(&str, &str, Program)]) {
     });
 }
 
-fn work() -> Program {
+pub(crate) fn work() -> Program {
     Program::new(vec![Step::Work { value: 1, ms: 1 }])
 }
 
@@ -38,7 +38,7 @@ fn session() -> Program {
 }
 
 /// When a process first wrote a line that begins like this.
-fn time_of(stage: &Stage, process: u32, words: &[&str]) -> u64 {
+pub(crate) fn time_of(stage: &Stage, process: u32, words: &[&str]) -> u64 {
     let found = |lines: &[Line]| {
         let line = lines.iter().find(|line| line.process == process && line.says(words));
         line.map(|line| line.at_ms)
@@ -85,7 +85,7 @@ fn waits(stage: &Stage, heir: u32, [activities, turns]: [Process; 2]) -> [u64; 3
     taken
 }
 
-fn wait_for_end(stage: &Stage, ids: &[&str]) {
+pub(crate) fn wait_for_end(stage: &Stage, ids: &[&str]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::new(stage.store().await);
