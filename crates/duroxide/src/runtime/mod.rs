@@ -3,6 +3,7 @@
 mod options;
 mod node;
 mod facts;
+mod warm;
 mod tasks;
 pub(crate) mod catch_panic;
 mod builtin;
@@ -25,7 +26,9 @@ pub use duroxide_core::replay as replay_engine;
 pub use duroxide_core::replay::{HistoryManager, WorkItemReader};
 pub use handlers::{ActivityHandler, FnActivity};
 pub use observability::{LogFormat, ObservabilityConfig};
-pub use options::{ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig};
+pub use options::{
+    ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig, WarmMode, WarmOptions,
+};
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 
 use self::dispatchers::fetch::Lead;

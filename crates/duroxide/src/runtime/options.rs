@@ -142,6 +142,8 @@ pub struct RuntimeTuning {
     pub clock: Arc<dyn Clock>,
     /// Where ids come from.
     pub random: Random,
+    /// Which instances stay in memory between their turns.
+    pub warm: WarmOptions,
 }
 
 impl Default for RuntimeTuning {
@@ -150,7 +152,51 @@ impl Default for RuntimeTuning {
             foreign_wait: ForeignWait::default(),
             clock: Arc::new(WallClock),
             random: Random::from_os(),
+            warm: WarmOptions::default(),
         }
+    }
+}
+
+/// Which instances stay in memory between their turns. The next turn of one that did costs what the
+/// turn does; any other begins with a replay of its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarmOptions {
+    /// Whether any do.
+    pub mode: WarmMode,
+    /// Instances kept at most; those that have waited longest go first.
+    pub max_instances: usize,
+    /// Memory they may take, in bytes, as far as it can be told.
+    pub max_bytes: usize,
+}
+
+impl Default for WarmOptions {
+    fn default() -> Self {
+        Self { mode: WarmMode::default(), max_instances: 10_000, max_bytes: 64 << 20 }
+    }
+}
+
+/// Whether instances stay in memory between their turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmMode {
+    /// None do: every turn replays.
+    Off,
+    /// Some do.
+    On,
+    /// For tests: some do, each of their turns is also replayed, and the process is ended if the two
+    /// differ.
+    Compare,
+}
+
+impl Default for WarmMode {
+    fn default() -> Self {
+        // For running a whole test suite in one mode.
+        #[cfg(feature = "test-hooks")]
+        match std::env::var("DUROXIDE_WARM").as_deref() {
+            Ok("off") => return Self::Off,
+            Ok("compare") => return Self::Compare,
+            _ => {}
+        }
+        Self::On
     }
 }
 
