@@ -103,6 +103,8 @@ pub mod provider_validations;
 pub mod provider_stress_test;
 #[cfg(any(test, feature = "provider-test"))]
 pub mod provider_stress_tests;
+#[cfg(doctest)]
+mod guide;
 
 use std::sync::Arc;
 
