@@ -15,4 +15,6 @@ guides! {
     activities: "../../../docs/guide/activities.md",
     events: "../../../docs/guide/events.md",
     children: "../../../docs/guide/children.md",
+    versioning: "../../../docs/guide/versioning.md",
+    operations: "../../../docs/guide/operations.md",
 }
