@@ -90,6 +90,18 @@ pub struct Runtime {
 impl Runtime {
     /// Starts a runtime on a SQLite store in memory, which is gone with it (R7.1).
     ///
+    /// ```
+    /// # use duroxide::OrchestrationRegistry;
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let (activities, orchestrations) =
+    ///     (ActivityRegistry::builder().build(), OrchestrationRegistry::builder().build());
+    /// let runtime = Runtime::start(activities, orchestrations).await;
+    /// runtime.shutdown(None).await;
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// If there is no memory for it.
     #[cfg(feature = "sqlite")]
