@@ -11,6 +11,21 @@ use crate::providers::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use crate::random::Random;
 
 /// Options of a runtime (R7.10).
+///
+/// ```
+/// use duroxide::{RuntimeOptions, TagFilter};
+/// use std::time::Duration;
+///
+/// let options = RuntimeOptions {
+///     worker_concurrency: 16,                             // Activities at a time.
+///     worker_lock_timeout: Duration::from_secs(10),       // Cancellation is noticed sooner.
+///     worker_lock_renewal_buffer: Duration::from_secs(5),
+///     worker_tag_filter: TagFilter::default_and(["gpu"]), // What this machine can do.
+///     worker_node_id: Some("node-a".into()),              // Sessions come back after a restart.
+///     ..RuntimeOptions::default()
+/// };
+/// assert_eq!(options.max_attempts, 10);
+/// ```
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
     /// Shortest time from one fruitless fetch to the next; matters for stores without long polls.
@@ -134,6 +149,14 @@ impl Default for UnregisteredBackoffConfig {
 }
 
 /// Settings beyond [`RuntimeOptions`], whose fields are fixed by source compatibility.
+///
+/// ```
+/// use duroxide::runtime::{ForeignWait, RuntimeTuning};
+///
+/// // For tests: an orchestration that awaits a `sleep` fails instead of hanging.
+/// let tuning = RuntimeTuning { foreign_wait: ForeignWait::Fail, ..RuntimeTuning::default() };
+/// assert!(matches!(tuning.foreign_wait, ForeignWait::Fail));
+/// ```
 #[derive(Clone)]
 pub struct RuntimeTuning {
     /// What to do with orchestrations that wait for something that is not durable.
