@@ -210,6 +210,7 @@ pub enum WarmMode {
     Compare,
 }
 
+#[cfg_attr(not(feature = "test-hooks"), allow(clippy::derivable_impls))]
 impl Default for WarmMode {
     fn default() -> Self {
         // For running a whole test suite in one mode.
