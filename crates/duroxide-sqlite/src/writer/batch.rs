@@ -65,7 +65,7 @@ impl Writer {
 
     /// Tells callers, and puts right what was done for callers who are gone.
     pub(super) fn answer(&mut self, jobs: Vec<Box<dyn Job>>) {
-        let mut undo: Vec<_> = jobs.into_iter().filter_map(|job| job.answer()).collect();
+        let mut undo: Vec<_> = jobs.into_iter().flat_map(|job| job.answer()).collect();
         if !undo.is_empty() {
             self.process(&mut undo);
         }
