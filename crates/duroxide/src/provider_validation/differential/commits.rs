@@ -31,7 +31,7 @@ pub(super) fn commit(dice: &Dice, world: &World, token: Token) -> TurnCommit {
 pub(super) fn loose_events(dice: &Dice, instance: &str, execution_id: u64, now: u64) -> Vec<Event> {
     let turn = TurnFacts { instance: instance.to_owned(), execution_id, ..TurnFacts::default() };
     let mut draft = Draft::new(dice, now, turn);
-    draft.next_event_id = 1 + dice.below(20);
+    draft.next_event_id = 1 + dice.below(10);
     for _ in 0..dice.below(4) {
         let kind = draft.plain_event();
         draft.event(kind);
@@ -140,7 +140,7 @@ impl<'d> Draft<'d> {
         match dice.below(16) {
             0..5 => EventKind::KeyValueSet {
                 key: dice.name(KEYS),
-                value: dice.text(),
+                value: dice.value(),
                 last_updated_at_ms: dice.time(self.now).min(FAR_MS),
             },
             5 | 6 => EventKind::KeyValueCleared { key: dice.name(KEYS) },
@@ -164,13 +164,13 @@ impl<'d> Draft<'d> {
             return;
         }
         let text = dice.text();
-        let (status, kind) = match dice.below(4) {
+        let (status, kind) = match dice.below(6) {
             0 => {
                 let kind = AppErrorKind::OrchestrationFailed;
                 let details = ErrorDetails::application(kind, text.clone());
                 ("Failed", EventKind::OrchestrationFailed { details })
             }
-            1 => {
+            1..4 => {
                 self.commit
                     .orchestrator_items
                     .push(messages::continue_as_new(dice, &self.instance));

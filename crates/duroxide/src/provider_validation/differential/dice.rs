@@ -122,6 +122,16 @@ impl Dice {
         }
     }
 
+    /// How long something that is given back is hidden, if at all.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        if self.chance(50) { Some(Duration::from_millis(self.ms())) } else { self.delay() }
+    }
+
+    /// A value: any text, seldom a long one.
+    pub(super) fn value(&self) -> String {
+        if self.chance(1) { "long ".repeat(14_000) } else { self.text() }
+    }
+
     /// A time around now.
     pub(super) fn time(&self, now: u64) -> u64 {
         match self.below(12) {

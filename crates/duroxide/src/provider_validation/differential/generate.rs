@@ -17,41 +17,52 @@ use crate::providers::{
 /// Chooses one operation.
 type Choice = fn(&Dice, &World) -> Op;
 
+/// How many of the first choices no sequence can do without.
+const NEEDED: usize = 4;
+/// How many sequences in a hundred do without one of the others: what is not deleted grows.
+const MUTED_PERCENT: u64 = 35;
+
 /// How often what is chosen; the numbers are relative.
 const CHOICES: &[(u64, Choice)] = &[
     (14, send),
     (20, fetch_turn),
     (30, commit),
+    (8, advance),
     (4, abandon_turn),
     (4, renew_turn),
     (1, append),
-    (5, queue_work),
-    (10, fetch_work),
-    (9, ack_work),
-    (3, renew_work),
+    (6, queue_work),
+    (14, fetch_work),
+    (12, ack_work),
+    (5, renew_work),
     (4, abandon_work),
-    (3, renew_sessions),
+    (4, renew_sessions),
     (2, clean_sessions),
     (4, read),
-    (8, advance),
     (1, outlast_retention),
     (1, reopen),
     (3, delete),
-    (1, delete_exactly),
-    (1, delete_bulk),
-    (2, prune),
-    (1, prune_bulk),
+    (2, delete_exactly),
+    (2, delete_bulk),
+    (3, prune),
+    (2, prune_bulk),
 ];
 
 /// Tokens that no store ever made.
 const MADE_UP: &[&str] = &["", "made up", "it's", "lock_", "\0", "0"];
 
+/// What a sequence consists of: by number, the choices it makes.
+pub(super) fn menu(dice: &Dice) -> Vec<usize> {
+    let all = 0..CHOICES.len();
+    all.filter(|number| *number < NEEDED || !dice.chance(MUTED_PERCENT)).collect()
+}
+
 /// The operation that these dice say.
 pub(super) fn next_op(dice: &Dice, world: &World) -> Op {
-    let total: u64 = CHOICES.iter().map(|(weight, _)| weight).sum();
-    let mut rest = dice.below(total);
+    let choices = || world.menu.iter().filter_map(|number| CHOICES.get(*number));
+    let mut rest = dice.below(choices().map(|(weight, _)| weight).sum());
     let mut op = Op::OutlastRetention;
-    for (weight, choose) in CHOICES {
+    for (weight, choose) in choices() {
         if rest < *weight {
             op = choose(dice, world);
             break;
@@ -131,7 +142,7 @@ fn commit(dice: &Dice, world: &World) -> Op {
 
 fn abandon_turn(dice: &Dice, world: &World) -> Op {
     let token = token(dice, world, true);
-    Op::AbandonTurn { token, delay: dice.delay(), ignore_attempt: dice.chance(40) }
+    Op::AbandonTurn { token, delay: dice.pause(), ignore_attempt: dice.chance(40) }
 }
 
 fn renew_turn(dice: &Dice, world: &World) -> Op {
@@ -139,7 +150,7 @@ fn renew_turn(dice: &Dice, world: &World) -> Op {
 }
 
 fn append(dice: &Dice, world: &World) -> Op {
-    let (instance, execution_id) = (dice.instance(), 1 + dice.below(3));
+    let (instance, execution_id) = (known_instance(dice, world), 1 + dice.below(2));
     let events = commits::loose_events(dice, &instance, execution_id, world.now());
     Op::Append { instance, execution_id, events }
 }
@@ -149,9 +160,10 @@ fn token(dice: &Dice, world: &World, turns: bool) -> Token {
     let chosen = match dice.below(30) {
         0 => None,
         1 => world.locks_on(!turns).next().map(|(token, _)| token),
-        2..4 => {
+        2 | 3 => dice.favour(&world.expired_locks_on(turns)).copied(),
+        4 => {
             let all: Vec<Token> = world.locks_on(turns).map(|(token, _)| token).collect();
-            dice.pick(&all).copied()
+            dice.favour(&all).copied()
         }
         _ => dice.favour(&world.live_locks_on(turns)).copied(),
     };
@@ -199,19 +211,26 @@ fn renew_work(dice: &Dice, world: &World) -> Op {
 
 fn abandon_work(dice: &Dice, world: &World) -> Op {
     let token = token(dice, world, false);
-    Op::AbandonWork { token, delay: dice.delay(), ignore_attempt: dice.chance(40) }
+    Op::AbandonWork { token, delay: dice.pause(), ignore_attempt: dice.chance(40) }
 }
 
-fn renew_sessions(dice: &Dice, _world: &World) -> Op {
-    Op::RenewSessions { owners: dice.names(OWNERS), extend_for: dice.lock(), idle: idle(dice) }
+fn renew_sessions(dice: &Dice, world: &World) -> Op {
+    let idle = idle(dice, world);
+    Op::RenewSessions { owners: dice.names(OWNERS), extend_for: dice.lock(), idle }
 }
 
-fn clean_sessions(dice: &Dice, _world: &World) -> Op {
-    Op::CleanSessions { idle: idle(dice) }
+fn clean_sessions(dice: &Dice, world: &World) -> Op {
+    Op::CleanSessions { idle: idle(dice, world) }
 }
 
-fn idle(dice: &Dice) -> Duration {
-    if dice.chance(50) { Duration::from_secs(300) } else { dice.lock() }
+fn idle(dice: &Dice, world: &World) -> Duration {
+    let recent: Vec<u64> = world.moments.iter().rev().copied().collect();
+    match dice.favour(&recent) {
+        Some(at) if dice.chance(60) => {
+            Duration::from_millis(world.now().saturating_sub(*at) + dice.below(2))
+        }
+        _ => Duration::from_secs(300),
+    }
 }
 
 // ---- Time, reading ------------------------------------------------------------------------------
@@ -254,8 +273,11 @@ fn read(dice: &Dice, world: &World) -> Op {
 // ---- Management ---------------------------------------------------------------------------------
 
 fn delete(dice: &Dice, world: &World) -> Op {
-    let op =
-        Op::Delete { instance: dice.instance(), force: dice.chance(50), typed: dice.chance(40) };
+    let op = Op::Delete {
+        instance: known_instance(dice, world),
+        force: dice.chance(50),
+        typed: dice.chance(40),
+    };
     managed(op, dice, world)
 }
 
@@ -280,8 +302,12 @@ fn prune_bulk(dice: &Dice, world: &World) -> Op {
 
 fn instance_filter(dice: &Dice, world: &World) -> InstanceFilter {
     InstanceFilter {
-        instance_ids: dice.chance(50).then(|| dice.names(INSTANCES)),
-        completed_before: dice.chance(40).then(|| dice.time(world.now())),
+        instance_ids: match dice.below(10) {
+            0 => Some(Vec::new()),
+            1..4 => Some(dice.names(INSTANCES)),
+            _ => None,
+        },
+        completed_before: dice.chance(40).then(|| moment(dice, world)),
         limit: dice.chance(40).then(|| dice.below(4) as u32),
     }
 }
@@ -289,7 +315,15 @@ fn instance_filter(dice: &Dice, world: &World) -> InstanceFilter {
 fn prune_options(dice: &Dice, world: &World) -> PruneOptions {
     PruneOptions {
         keep_last: dice.chance(60).then(|| dice.below(4) as u32),
-        completed_before: dice.chance(40).then(|| dice.time(world.now())),
+        completed_before: dice.chance(40).then(|| moment(dice, world)),
+    }
+}
+
+/// A time at which something happened, or one next to it, or any.
+fn moment(dice: &Dice, world: &World) -> u64 {
+    match dice.favour(&world.moments) {
+        Some(at) if dice.chance(80) => at - 1 + dice.below(3),
+        _ => dice.time(world.now()),
     }
 }
 

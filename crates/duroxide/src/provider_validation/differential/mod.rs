@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dice::Dice;
-use run::{Looks, run_sequence};
+use run::{Looks, Steps, run_sequence};
 
 use crate::clock::Clock;
 use crate::providers::Provider;
@@ -78,16 +78,19 @@ pub struct DifferentialOptions {
     pub dump_every: usize,
     /// Whether dead letters are compared (R8.137); not every store lists them.
     pub dead_letters: bool,
+    /// How many shorter sequences are tried when a difference was found.
+    pub shrinking_tries: usize,
 }
 
 impl Default for DifferentialOptions {
     fn default() -> Self {
         Self {
             seed: 1,
-            sequences: 100,
-            operations_per_sequence: 100,
+            sequences: 60,
+            operations_per_sequence: 200,
             dump_every: 10,
             dead_letters: true,
+            shrinking_tries: 400,
         }
     }
 }
@@ -142,9 +145,11 @@ async fn compare(
         let seed = options.seed.wrapping_add(number);
         let _notice = Notice { seed };
         let dice = Dice::new(seed);
-        let steps: Vec<u64> = (0..options.operations_per_sequence).map(|_| dice.roll()).collect();
-        if let Err(found) = run_sequence(maker, &steps, looks, &mut report).await {
-            let found = shrink::shrink(maker, &steps, looks, found).await;
+        let rolls = (0..options.operations_per_sequence).map(|_| dice.roll());
+        let rolls: Vec<u64> = rolls.collect();
+        let steps = Steps { seed, dice: &rolls };
+        if let Err(found) = run_sequence(maker, steps, looks, &mut report).await {
+            let found = shrink::shrink(maker, steps, (looks, options.shrinking_tries), found).await;
             return Err(Box::new(Difference {
                 seed,
                 store: found.store,

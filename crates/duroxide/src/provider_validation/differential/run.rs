@@ -8,7 +8,7 @@ use super::call::call;
 use super::clock::ManualClock;
 use super::dice::{Dice, OWNERS};
 use super::dump::dump;
-use super::generate::next_op;
+use super::generate::{menu, next_op};
 use super::ops::Op;
 use super::report::DifferentialReport;
 use super::world::{LONGEST_STEP_MS, World};
@@ -30,6 +30,15 @@ pub(super) struct Looks {
     pub(super) dead_letters: bool,
 }
 
+/// What makes a sequence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps<'s> {
+    /// Says which kinds of operations there are.
+    pub(super) seed: u64,
+    /// Say which operations these are, one each.
+    pub(super) dice: &'s [u64],
+}
+
 /// Where the stores differ.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -45,12 +54,12 @@ pub(super) struct Found {
 /// Runs one sequence: the steps, each by its own dice, and the end that brings out what is left.
 pub(super) async fn run_sequence(
     maker: &impl Maker,
-    steps: &[u64],
+    steps: Steps<'_>,
     looks: Looks,
     report: &mut DifferentialReport,
 ) -> Result<(), Box<Found>> {
-    let mut pair = Pair::new(maker, looks, report).await;
-    for (number, step) in (1..).zip(steps) {
+    let mut pair = Pair::new(maker, menu(&Dice::new(steps.seed)), looks, report).await;
+    for (number, step) in (1..).zip(steps.dice) {
         pair.steps = number;
         let op = next_op(&Dice::new(*step), &pair.world);
         pair.perform(op).await?;
@@ -76,7 +85,12 @@ struct Pair<'r, M> {
 }
 
 impl<'r, M: Maker> Pair<'r, M> {
-    async fn new(maker: &'r M, looks: Looks, report: &'r mut DifferentialReport) -> Self {
+    async fn new(
+        maker: &'r M,
+        menu: Vec<usize>,
+        looks: Looks,
+        report: &'r mut DifferentialReport,
+    ) -> Self {
         let clock = Arc::new(ManualClock::new());
         let memory = MemoryProvider::with_options(MemoryOptions {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -84,8 +98,9 @@ impl<'r, M: Maker> Pair<'r, M> {
             orphan_retention: ORPHAN_RETENTION,
         });
         let other = maker.make(Arc::clone(&clock) as Arc<dyn Clock>).await;
-        let has_admin = other.as_management_capability().is_some();
-        let world = World::new(clock, has_admin, maker.can_reopen());
+        let mut world = World::new(clock, menu);
+        world.has_admin = other.as_management_capability().is_some();
+        world.can_reopen = maker.can_reopen();
         report.sequences += 1;
         Self { maker, memory, other, world, looks, report, done: Vec::new(), steps: 0 }
     }
@@ -103,14 +118,14 @@ impl<'r, M: Maker> Pair<'r, M> {
         let (memory_token, other_token) = self.world.tokens(&op);
         let memory = call(&self.memory, &op, &memory_token).await;
         let other = call(self.other.as_ref(), &op, &other_token).await;
-        if matches!(op, Op::Commit { .. }) {
-            self.world.clock.advance(1); // no two instances begin at the same time
-        }
         self.count(&op, &memory);
         if !is_same(&op, &memory, &other) {
             return Err(self.found(format!("{op:?}"), memory.text(), other.text()));
         }
         self.world.learn(&op, &memory);
+        if matches!(op, Op::Commit { .. }) {
+            self.world.clock.advance(1); // no two instances begin at the same time
+        }
         self.done.push((op, memory.text()));
         self.compare_clocks()?;
         self.note_locks(memory, other)

@@ -2,26 +2,23 @@
 
 use super::Maker;
 use super::report::DifferentialReport;
-use super::run::{Found, Looks, run_sequence};
+use super::run::{Found, Looks, Steps, run_sequence};
 
-/// How many shorter sequences are tried.
-const TRIES_MAX: usize = 400;
-
-/// A shorter sequence that shows a difference, if there is one.
+/// A shorter sequence that shows a difference, if there is one among so many tries.
 pub(super) async fn shrink(
     maker: &impl Maker,
-    steps: &[u64],
-    looks: Looks,
+    whole: Steps<'_>,
+    (looks, tries_max): (Looks, usize),
     found: Box<Found>,
 ) -> Box<Found> {
     let looks = Looks { every: 1, ..looks };
     let mut best = found;
-    let mut steps = steps[..best.steps].to_vec();
+    let mut steps = whole.dice[..best.steps].to_vec();
     let mut tries = 0;
     let mut chunk = steps.len();
     while chunk > 0 {
         let mut at = 0;
-        while at < steps.len() && tries < TRIES_MAX {
+        while at < steps.len() && tries < tries_max {
             let mut fewer = steps.clone();
             // The first try leaves out nothing: looking more often, it ends earlier.
             if tries > 0 {
@@ -29,7 +26,7 @@ pub(super) async fn shrink(
             }
             tries += 1;
             let mut report = DifferentialReport::default();
-            match run_sequence(maker, &fewer, looks, &mut report).await {
+            match run_sequence(maker, Steps { dice: &fewer, ..whole }, looks, &mut report).await {
                 Err(found) => {
                     fewer.truncate(found.steps);
                     (steps, best) = (fewer, found);

@@ -20,6 +20,8 @@ const STEPS_MAX_MS: u64 = 45 * 60_000;
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
+    /// The kinds of operations that this sequence consists of.
+    pub(super) menu: Vec<usize>,
     /// Whether the other store has a management side.
     pub(super) has_admin: bool,
     /// Whether the other store can be opened again.
@@ -30,6 +32,8 @@ pub(super) struct World {
     pub(super) committed: Vec<String>,
     /// Every activity that was queued.
     pub(super) activities: Vec<ScheduledActivityIdentifier>,
+    /// Times at which something was stored or used.
+    pub(super) moments: Vec<u64>,
     /// Times at which something changes by itself.
     deadlines: Vec<u64>,
     /// When the lock ends that the latest operation took.
@@ -51,14 +55,16 @@ pub(super) struct Lock {
 
 impl World {
     /// Nothing has happened.
-    pub(super) fn new(clock: Arc<ManualClock>, has_admin: bool, can_reopen: bool) -> Self {
+    pub(super) fn new(clock: Arc<ManualClock>, menu: Vec<usize>) -> Self {
         Self {
             clock,
-            has_admin,
-            can_reopen,
+            menu,
+            has_admin: true,
+            can_reopen: false,
             locks: Vec::new(),
             committed: Vec::new(),
             activities: Vec::new(),
+            moments: Vec::new(),
             deadlines: Vec::new(),
             locked_until: 0,
             stepped_ms: 0,
@@ -110,6 +116,13 @@ impl World {
         }
     }
 
+    /// Locks of this kind that ran out without having been used, newest first.
+    pub(super) fn expired_locks_on(&self, turns: bool) -> Vec<Token> {
+        let such = self.locks_on(turns);
+        let expired = such.filter(|(_, lock)| 0 < lock.until && lock.until <= self.now());
+        expired.map(|(token, _)| token).collect()
+    }
+
     /// Notes a lock that both stores handed out.
     pub(super) fn add_lock(&mut self, memory_token: String, other_token: String, what: Handed) {
         let until = self.locked_until;
@@ -145,6 +158,10 @@ impl World {
         self.locked_until = ends_at.unwrap_or_else(|| self.now());
         if answer.said.is_err() {
             return;
+        }
+        let is_use = matches!(op, Op::AckWork { .. } | Op::RenewWork { .. } | Op::Commit { .. });
+        if is_use || answer.handed.is_some() {
+            self.moments.push(self.now());
         }
         match op {
             Op::Commit { token, commit, .. } => {
