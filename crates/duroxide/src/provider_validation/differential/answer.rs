@@ -1,7 +1,7 @@
 //! What a store answers, in a form that can be compared: what may differ between good stores is
 //! left out or brought into order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use duroxide_core::model::{SystemStats, WorkItem};
 
@@ -93,11 +93,8 @@ pub(super) fn is_same(op: &Op, memory: &Answer, other: &Answer) -> bool {
         (Ok(memory), Ok(other)) => memory == other,
         (Err(memory), Err(other)) => {
             let said = other.message.to_lowercase();
-            let is_commit = matches!(op, Op::Commit { .. });
-            // R8.40; an expired lock may be refused in other words.
-            let names_token = !is_commit
-                || memory.message != "Invalid lock token"
-                || other.message.contains("Invalid lock token");
+            let has_to_name_token = memory.message == "Invalid lock token" && is_wrong_by_token(op);
+            let names_token = !has_to_name_token || other.message.contains("Invalid lock token");
             let mut telling = TELLING_WORDS.iter().filter(|word| memory.message.contains(**word));
             memory.retryable == other.retryable
                 && names_token
@@ -105,6 +102,18 @@ pub(super) fn is_same(op: &Op, memory: &Answer, other: &Answer) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an operation is a commit with nothing wrong but, maybe, its token (R8.40). Of two reasons
+/// to refuse a commit either will do.
+fn is_wrong_by_token(op: &Op) -> bool {
+    let Op::Commit { commit, .. } = op else { return false };
+    let ids: BTreeSet<u64> = commit.history_delta.iter().map(|event| event.event_id).collect();
+    let is_work = |item: &WorkItem| item.orchestration_key().is_none();
+    ids.len() == commit.history_delta.len()
+        && !ids.contains(&0)
+        && commit.worker_items.iter().all(is_work)
+        && !commit.orchestrator_items.iter().any(is_work)
 }
 
 /// An answer of a dump: errors without their text.

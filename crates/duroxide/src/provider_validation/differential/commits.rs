@@ -31,6 +31,7 @@ pub(super) fn commit(dice: &Dice, world: &World, token: Token) -> TurnCommit {
 pub(super) fn loose_events(dice: &Dice, instance: &str, execution_id: u64, now: u64) -> Vec<Event> {
     let turn = TurnFacts { instance: instance.to_owned(), execution_id, ..TurnFacts::default() };
     let mut draft = Draft::new(dice, now, turn);
+    draft.commit.execution_id = execution_id;
     draft.next_event_id = 1 + dice.below(10);
     for _ in 0..dice.below(4) {
         let kind = draft.plain_event();

@@ -12,14 +12,24 @@ type Line = (String, String);
 /// Texts that instances are listed by.
 const STATUSES: &[&str] = &["Running", "Completed", "Failed", "ContinuedAsNew", "completed"];
 
-/// All that can be seen of a store, with its management side or without.
-pub(super) async fn dump(store: &dyn Provider, with_admin: bool) -> Vec<Line> {
+/// All that can be seen of a store, with its management side or without. Instances that nothing was
+/// written to are looked at, but not from all sides.
+pub(super) async fn dump(
+    store: &dyn Provider,
+    with_admin: bool,
+    is_written: impl Fn(&str) -> bool,
+) -> Vec<Line> {
     let mut lines = Vec::new();
     let admin = store.as_management_capability().filter(|_| with_admin);
     if let Some(admin) = admin {
         dump_totals(admin, &mut lines).await;
     }
     for id in INSTANCES {
+        if !is_written(id) {
+            let status = store.read_status(id).await;
+            lines.push(line("read_status", id, dumped(status, |status| format!("{status:?}"))));
+            continue;
+        }
         dump_instance(store, id, &mut lines).await;
         if let Some(admin) = admin {
             dump_executions(store, admin, id, &mut lines).await;

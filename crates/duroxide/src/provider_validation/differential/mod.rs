@@ -97,13 +97,20 @@ impl Default for DifferentialOptions {
 
 impl DifferentialOptions {
     /// The usual options, with the seed of the environment variable `DUROXIDE_SEED`, if there is
-    /// one; `random` there means another one each time.
+    /// one (`random` means another one each time), and so many sequences as `DUROXIDE_SEQUENCES`
+    /// says.
+    ///
+    /// # Panics
+    /// If one of them is not a number.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         match std::env::var("DUROXIDE_SEED").as_deref() {
             Ok("random") => options.seed = Random::from_os().next_u64(),
             Ok(text) => options.seed = text.parse().expect("DUROXIDE_SEED is a number"),
             Err(_) => {}
+        }
+        if let Ok(text) = std::env::var("DUROXIDE_SEQUENCES") {
+            options.sequences = text.parse().expect("DUROXIDE_SEQUENCES is a number");
         }
         options
     }

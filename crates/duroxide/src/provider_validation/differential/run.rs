@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{Answer, Handed, is_same};
+use super::answer::{Answer, is_same};
 use super::call::call;
 use super::clock::ManualClock;
 use super::dice::{Dice, OWNERS};
@@ -160,8 +160,9 @@ impl<'r, M: Maker> Pair<'r, M> {
     async fn look(&mut self) -> Result<(), Box<Found>> {
         self.report.dumps += 1;
         let has_admin = self.world.has_admin;
-        let other = dump(self.other.as_ref(), has_admin).await;
-        let memory = dump(&self.memory, has_admin).await;
+        let is_written = |id: &str| self.world.written.contains(id);
+        let other = dump(self.other.as_ref(), has_admin, is_written).await;
+        let memory = dump(&self.memory, has_admin, is_written).await;
         let mut other = other.into_iter();
         for (question, expected) in memory {
             let got = other.next().map_or_else(String::new, |(_, got)| got);
@@ -196,20 +197,13 @@ impl<'r, M: Maker> Pair<'r, M> {
         Ok(())
     }
 
-    /// Closes the other store and opens it again: nothing changes, except that locks end with the
-    /// store that gave them.
+    /// Closes the other store and opens it again: nothing changes, except that locks and leases end
+    /// with the store that gave them.
     async fn reopen(&mut self) {
         let closed = std::mem::replace(&mut self.other, Arc::new(MemoryProvider::new()));
         self.other = self.maker.reopen(closed, Arc::clone(&self.world.clock) as _).await;
-        for lock in self.world.locks.iter_mut().filter(|lock| !lock.gone) {
-            lock.gone = true;
-            let token = &lock.memory_token;
-            // Refused where the lock has been used up or taken over: it is gone anyway.
-            let _gone = match lock.what {
-                Handed::Turn(_) => self.memory.abandon_orchestration_item(token, None, false).await,
-                Handed::Work(_) => self.memory.abandon_work_item(token, None, false).await,
-            };
-        }
+        self.memory.expire_locks();
+        self.world.forget_live_locks();
     }
 
     fn count(&mut self, op: &Op, memory: &Answer) {

@@ -1,5 +1,6 @@
 //! What has happened in a sequence so far, as far as the choice of the next operation needs it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use duroxide_core::model::WorkItem;
@@ -30,6 +31,8 @@ pub(super) struct World {
     pub(super) locks: Vec<Lock>,
     /// Instances that had a commit, as often as they had one.
     pub(super) committed: Vec<String>,
+    /// Instances that have, or had, something stored about them: by themselves or by children.
+    pub(super) written: BTreeSet<String>,
     /// Every activity that was queued.
     pub(super) activities: Vec<ScheduledActivityIdentifier>,
     /// Times at which something was stored or used.
@@ -49,8 +52,6 @@ pub(super) struct Lock {
     pub(super) what: Handed,
     /// Until when it holds, unless it is used up or given back before.
     pub(super) until: u64,
-    /// Whether it ended with the store that gave it.
-    pub(super) gone: bool,
 }
 
 impl World {
@@ -63,6 +64,7 @@ impl World {
             can_reopen: false,
             locks: Vec::new(),
             committed: Vec::new(),
+            written: BTreeSet::new(),
             activities: Vec::new(),
             moments: Vec::new(),
             deadlines: Vec::new(),
@@ -89,8 +91,7 @@ impl World {
     /// Locks of this kind, newest first.
     pub(super) fn locks_on(&self, turns: bool) -> impl Iterator<Item = (Token, &Lock)> {
         let all = self.locks.iter().enumerate().rev();
-        let such = all
-            .filter(move |(_, lock)| !lock.gone && matches!(lock.what, Handed::Turn(_)) == turns);
+        let such = all.filter(move |(_, lock)| matches!(lock.what, Handed::Turn(_)) == turns);
         such.map(|(number, lock)| (Token::Handed(number), lock))
     }
 
@@ -126,7 +127,13 @@ impl World {
     /// Notes a lock that both stores handed out.
     pub(super) fn add_lock(&mut self, memory_token: String, other_token: String, what: Handed) {
         let until = self.locked_until;
-        self.locks.push(Lock { memory_token, other_token, what, until, gone: false });
+        self.locks.push(Lock { memory_token, other_token, what, until });
+    }
+
+    /// All locks have ended at once.
+    pub(super) fn forget_live_locks(&mut self) {
+        let now = self.now();
+        self.locks.iter_mut().for_each(|lock| lock.until = lock.until.min(now));
     }
 
     /// Whether the other store has handed out this token before.
@@ -165,7 +172,10 @@ impl World {
         }
         match op {
             Op::Commit { token, commit, .. } => {
-                self.committed.extend(self.turn(*token).map(|turn| turn.instance.clone()));
+                let instance = self.turn(*token).map(|turn| turn.instance.clone());
+                self.written.extend(instance.clone());
+                self.written.extend(commit.metadata.parent_instance_id.clone());
+                self.committed.extend(instance);
                 self.hold_until(*token, 0);
                 commit.worker_items.iter().for_each(|item| self.note_activity(item));
                 for item in &commit.orchestrator_items {
@@ -181,6 +191,9 @@ impl World {
                 self.hold_until(*token, self.locked_until);
             }
             Op::QueueWork { item } => self.note_activity(item),
+            Op::Append { instance, .. } => {
+                self.written.insert(instance.clone());
+            }
             _ => {}
         }
     }
