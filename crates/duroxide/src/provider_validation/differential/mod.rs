@@ -90,7 +90,7 @@ impl Default for DifferentialOptions {
             operations_per_sequence: 200,
             dump_every: 10,
             dead_letters: true,
-            shrinking_tries: 400,
+            shrinking_tries: 1000,
         }
     }
 }

@@ -11,30 +11,48 @@ pub(super) async fn shrink(
     (looks, tries_max): (Looks, usize),
     found: Box<Found>,
 ) -> Box<Found> {
-    let looks = Looks { every: 1, ..looks };
     let mut best = found;
     let mut steps = whole.dice[..best.steps].to_vec();
+    // Looking all the time, the difference is seen earlier; after that a look at the end will do.
+    if 0 < tries_max
+        && let Err(found) = differ(maker, whole, &steps, Looks { every: 1, ..looks }).await
+    {
+        steps.truncate(found.steps);
+        best = found;
+    }
+    let looks = Looks { every: usize::MAX, ..looks };
     let mut tries = 0;
-    let mut chunk = steps.len();
-    while chunk > 0 {
-        let mut at = 0;
-        while at < steps.len() && tries < tries_max {
-            let mut fewer = steps.clone();
-            // The first try leaves out nothing: looking more often, it ends earlier.
-            if tries > 0 {
-                fewer.drain(at..(at + chunk).min(steps.len()));
-            }
-            tries += 1;
-            let mut report = DifferentialReport::default();
-            match run_sequence(maker, Steps { dice: &fewer, ..whole }, looks, &mut report).await {
-                Err(found) => {
-                    fewer.truncate(found.steps);
-                    (steps, best) = (fewer, found);
-                }
-                Ok(()) => at += chunk,
-            }
+    let mut chunk = steps.len().div_ceil(2);
+    let mut left_out = false;
+    let mut at = 0;
+    while 0 < chunk && tries < tries_max {
+        if steps.len() <= at {
+            // Once more with chunks of this size if that was worth it, then with smaller ones.
+            at = 0;
+            chunk = if left_out { chunk.min(steps.len()) } else { chunk / 2 };
+            left_out = false;
+            continue;
         }
-        chunk /= 2;
+        let mut fewer = steps.clone();
+        fewer.drain(at..(at + chunk).min(steps.len()));
+        tries += 1;
+        match differ(maker, whole, &fewer, looks).await {
+            Err(found) => {
+                fewer.truncate(found.steps);
+                (steps, best, left_out) = (fewer, found, true);
+            }
+            Ok(()) => at += chunk,
+        }
     }
     best
+}
+
+async fn differ(
+    maker: &impl Maker,
+    whole: Steps<'_>,
+    dice: &[u64],
+    looks: Looks,
+) -> Result<(), Box<Found>> {
+    let mut report = DifferentialReport::default();
+    run_sequence(maker, Steps { dice, ..whole }, looks, &mut report).await
 }
