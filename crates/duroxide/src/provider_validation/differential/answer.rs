@@ -8,6 +8,8 @@ use duroxide_core::model::{SystemStats, WorkItem};
 use super::ops::Op;
 use crate::providers::{FetchedTurn, InstanceTree, ProviderError};
 
+/// How the memory provider refuses a token that it does not know, and every other store has to.
+const INVALID_TOKEN: &str = "Invalid lock token";
 /// Words that an error has to contain if that of the memory provider does.
 const TELLING_WORDS: &[&str] =
     &["not found", "still running", "sub-orchestration", "created after tree traversal"];
@@ -92,25 +94,32 @@ pub(super) fn is_same(op: &Op, memory: &Answer, other: &Answer) -> bool {
     match (&memory.said, &other.said) {
         (Ok(memory), Ok(other)) => memory == other,
         (Err(memory), Err(other)) => {
-            let said = other.message.to_lowercase();
-            let has_to_name_token = memory.message == "Invalid lock token" && is_wrong_by_token(op);
-            let names_token = !has_to_name_token || other.message.contains("Invalid lock token");
-            let mut telling = TELLING_WORDS.iter().filter(|word| memory.message.contains(**word));
             memory.retryable == other.retryable
-                && names_token
-                && telling.all(|word| said.contains(word))
+                && (!is_wrong_by_token(op, memory) || other.message.contains(INVALID_TOKEN))
+                && tells_why(op, memory, other)
         }
         _ => false,
     }
 }
 
-/// Whether an operation is a commit with nothing wrong but, maybe, its token (R8.40). Of two reasons
-/// to refuse a commit either will do.
-fn is_wrong_by_token(op: &Op) -> bool {
+/// Whether an error has the words that tell why, where callers read them.
+fn tells_why(op: &Op, memory: &ProviderError, other: &ProviderError) -> bool {
+    let said = other.message.to_lowercase();
+    let mut telling = TELLING_WORDS.iter().filter(|word| memory.message.contains(**word));
+    match op {
+        // Several instances can be refused for several reasons; any of them will do.
+        Op::DeleteExactly { .. } => TELLING_WORDS.iter().any(|word| said.contains(word)),
+        _ => telling.all(|word| said.contains(word)),
+    }
+}
+
+/// Whether nothing is wrong with a commit but its token (R8.40). Of two reasons either will do.
+fn is_wrong_by_token(op: &Op, memory: &ProviderError) -> bool {
     let Op::Commit { commit, .. } = op else { return false };
     let ids: BTreeSet<u64> = commit.history_delta.iter().map(|event| event.event_id).collect();
     let is_work = |item: &WorkItem| item.orchestration_key().is_none();
-    ids.len() == commit.history_delta.len()
+    memory.message == INVALID_TOKEN
+        && ids.len() == commit.history_delta.len()
         && !ids.contains(&0)
         && commit.worker_items.iter().all(is_work)
         && !commit.orchestrator_items.iter().any(is_work)

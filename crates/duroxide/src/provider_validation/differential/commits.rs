@@ -17,13 +17,21 @@ const FAR_MS: u64 = u64::MAX >> 1;
 pub(super) fn commit(dice: &Dice, world: &World, token: Token) -> TurnCommit {
     let turn = world.turn(token).cloned();
     let mut draft = Draft::new(dice, world.now(), turn.unwrap_or_else(|| nobodys_turn(dice)));
-    draft.begin();
+    if world.strange && dice.chance(5) {
+        draft.go_astray();
+    }
+    if !world.strange || dice.chance(95) {
+        draft.begin();
+    }
     for _ in 0..dice.below(5) {
         draft.go_on();
     }
     draft.end();
     draft.cancel(world);
     draft.spoil();
+    if world.strange && dice.chance(4) {
+        draft.commit.metadata.orchestration_version = None;
+    }
     draft.commit
 }
 
@@ -52,21 +60,28 @@ struct Draft<'d> {
 impl<'d> Draft<'d> {
     /// An empty commit, as a rule to the execution of the turn or to the next one.
     fn new(dice: &'d Dice, now: u64, turn: TurnFacts) -> Self {
-        let (execution_id, next_event_id) = match dice.below(40) {
-            0 => (turn.execution_id + 1 + dice.below(2), 1),
-            1 => (turn.execution_id.saturating_sub(1).max(1), 100 + dice.below(50)),
-            _ if turn.continues => (turn.execution_id + 1, 1),
-            _ => (turn.execution_id, turn.last_event_id + 1),
+        let (execution_id, next_event_id) = match turn.continues {
+            true => (turn.execution_id + 1, 1),
+            false => (turn.execution_id, turn.last_event_id + 1),
         };
         let commit = TurnCommit { execution_id, ..TurnCommit::default() };
         Self { dice, now, instance: turn.instance, next_event_id, commit }
+    }
+
+    /// Turns to another execution.
+    fn go_astray(&mut self) {
+        let (execution_id, dice) = (self.commit.execution_id, self.dice);
+        (self.commit.execution_id, self.next_event_id) = match dice.below(2) {
+            0 => (execution_id + 1 + dice.below(2), 1),
+            _ => (execution_id.saturating_sub(1).max(1), 100 + dice.below(50)),
+        };
     }
 
     /// A first turn says who the instance is.
     fn begin(&mut self) {
         let dice = self.dice;
         let is_first = self.next_event_id == 1;
-        if is_first && dice.chance(95) {
+        if is_first {
             let carried = dice.chance(30).then(|| vec![(dice.text(), dice.text())]);
             self.event(EventKind::OrchestrationStarted {
                 name: dice.text(),
@@ -80,9 +95,9 @@ impl<'d> Draft<'d> {
             });
         }
         let metadata = &mut self.commit.metadata;
-        if dice.chance(if is_first { 95 } else { 5 }) {
+        if is_first || dice.chance(5) {
             metadata.orchestration_name = Some(dice.text());
-            metadata.orchestration_version = dice.maybe_name(96, VERSIONS);
+            metadata.orchestration_version = Some(dice.name(VERSIONS));
             metadata.parent_instance_id = parent(dice, &self.instance);
         }
         if dice.chance(if is_first { 60 } else { 8 }) {
@@ -215,6 +230,7 @@ impl<'d> Draft<'d> {
             2 => set_last_id(history_delta, 1),
             3 => set_last_id(history_delta, self.next_event_id + 10),
             4 | 5 => history_delta.reverse(),
+
             6 => worker_items.push(messages::any(dice, &self.instance, self.now)),
             7 => orchestrator_items.push(messages::activity(dice, &self.instance, 1)),
             _ => {}

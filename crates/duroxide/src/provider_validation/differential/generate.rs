@@ -106,17 +106,17 @@ fn send(dice: &Dice, world: &World) -> Op {
     Op::Send { item, delay: dice.delay() }
 }
 
-/// An instance that has had a commit, as a rule.
+/// An instance that exists, as a rule.
 fn known_instance(dice: &Dice, world: &World) -> String {
-    let known = dice.pick(&world.committed).filter(|_| dice.chance(80));
+    let known = dice.pick(&world.instances).filter(|_| dice.chance(80));
     known.cloned().unwrap_or_else(|| dice.instance())
 }
 
-fn fetch_turn(dice: &Dice, _world: &World) -> Op {
-    Op::FetchTurn { lock: dice.lock(), filter: filter(dice), bare: dice.chance(50) }
+fn fetch_turn(dice: &Dice, world: &World) -> Op {
+    Op::FetchTurn { lock: dice.lock(), filter: filter(dice, world), bare: dice.chance(50) }
 }
 
-fn filter(dice: &Dice) -> Option<DispatcherCapabilityFilter> {
+fn filter(dice: &Dice, world: &World) -> Option<DispatcherCapabilityFilter> {
     let ranges = [
         range("0.0.0", "0.2.0"),
         range("0.2.0", "0.2.0"),
@@ -127,7 +127,7 @@ fn filter(dice: &Dice) -> Option<DispatcherCapabilityFilter> {
     ];
     let supported_duroxide_versions = match dice.below(20) {
         0..12 => return None,
-        12 => Vec::new(),
+        12 if world.strange => Vec::new(),
         13 => ranges.into_iter().rev().collect(),
         _ => dice.pick(&ranges).cloned().into_iter().collect(),
     };
@@ -150,6 +150,9 @@ fn renew_turn(dice: &Dice, world: &World) -> Op {
 }
 
 fn append(dice: &Dice, world: &World) -> Op {
+    if !world.strange {
+        return read(dice, world);
+    }
     let (instance, execution_id) = (known_instance(dice, world), 1 + dice.below(2));
     let events = commits::loose_events(dice, &instance, execution_id, world.now());
     Op::Append { instance, execution_id, events }
@@ -282,7 +285,10 @@ fn delete(dice: &Dice, world: &World) -> Op {
 }
 
 fn delete_exactly(dice: &Dice, world: &World) -> Op {
-    let ids = dice.names(INSTANCES);
+    let mut ids = dice.names(INSTANCES);
+    if !world.strange {
+        ids.retain(|id| world.instances.contains(id));
+    }
     managed(Op::DeleteExactly { ids, force: dice.chance(60) }, dice, world)
 }
 

@@ -78,6 +78,11 @@ pub struct DifferentialOptions {
     pub dump_every: usize,
     /// Whether dead letters are compared (R8.137); not every store lists them.
     pub dead_letters: bool,
+    /// Whether to do what no runtime does, in places where the contract leaves room: first commits
+    /// without a start event, or without name and version, commits to executions other than the
+    /// turn's or the next, events appended outside turns, deletions of what does not exist, filters
+    /// without versions.
+    pub strange: bool,
     /// How many shorter sequences are tried when a difference was found.
     pub shrinking_tries: usize,
 }
@@ -90,6 +95,7 @@ impl Default for DifferentialOptions {
             operations_per_sequence: 200,
             dump_every: 10,
             dead_letters: true,
+            strange: true,
             shrinking_tries: 1000,
         }
     }
@@ -154,7 +160,7 @@ async fn compare(
         let dice = Dice::new(seed);
         let rolls = (0..options.operations_per_sequence).map(|_| dice.roll());
         let rolls: Vec<u64> = rolls.collect();
-        let steps = Steps { seed, dice: &rolls };
+        let steps = Steps { seed, strange: options.strange, dice: &rolls };
         if let Err(found) = run_sequence(maker, steps, looks, &mut report).await {
             let found = shrink::shrink(maker, steps, (looks, options.shrinking_tries), found).await;
             return Err(Box::new(Difference {

@@ -15,7 +15,7 @@ use super::world::{LONGEST_STEP_MS, World};
 use super::{Maker, ORPHAN_RETENTION};
 use crate::clock::Clock;
 use crate::providers::memory::{MemoryOptions, MemoryProvider};
-use crate::providers::{Provider, SessionFetchConfig, TagFilter};
+use crate::providers::{Provider, ProviderAdmin, SessionFetchConfig, TagFilter};
 use crate::random::Random;
 
 /// More is not fetched at the end: a store that never runs dry has differed before.
@@ -35,6 +35,8 @@ pub(super) struct Looks {
 pub(super) struct Steps<'s> {
     /// Says which kinds of operations there are.
     pub(super) seed: u64,
+    /// Whether operations may be such as no runtime does.
+    pub(super) strange: bool,
     /// Say which operations these are, one each.
     pub(super) dice: &'s [u64],
 }
@@ -59,8 +61,10 @@ pub(super) async fn run_sequence(
     report: &mut DifferentialReport,
 ) -> Result<(), Box<Found>> {
     let mut pair = Pair::new(maker, menu(&Dice::new(steps.seed)), looks, report).await;
+    pair.world.strange = steps.strange;
     for (number, step) in (1..).zip(steps.dice) {
         pair.steps = number;
+        pair.world.instances = pair.memory.list_instances().await.unwrap_or_default();
         let op = next_op(&Dice::new(*step), &pair.world);
         pair.perform(op).await?;
         if number % looks.every.max(1) == 0 {

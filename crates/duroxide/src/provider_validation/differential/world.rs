@@ -23,14 +23,16 @@ pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
     /// The kinds of operations that this sequence consists of.
     pub(super) menu: Vec<usize>,
+    /// Whether operations may be such as no runtime does.
+    pub(super) strange: bool,
     /// Whether the other store has a management side.
     pub(super) has_admin: bool,
     /// Whether the other store can be opened again.
     pub(super) can_reopen: bool,
     /// Every lock that was handed out.
     pub(super) locks: Vec<Lock>,
-    /// Instances that had a commit, as often as they had one.
-    pub(super) committed: Vec<String>,
+    /// Instances that exist.
+    pub(super) instances: Vec<String>,
     /// Instances that have, or had, something stored about them: by themselves or by children.
     pub(super) written: BTreeSet<String>,
     /// Every activity that was queued.
@@ -60,10 +62,11 @@ impl World {
         Self {
             clock,
             menu,
+            strange: true,
             has_admin: true,
             can_reopen: false,
             locks: Vec::new(),
-            committed: Vec::new(),
+            instances: Vec::new(),
             written: BTreeSet::new(),
             activities: Vec::new(),
             moments: Vec::new(),
@@ -173,9 +176,8 @@ impl World {
         match op {
             Op::Commit { token, commit, .. } => {
                 let instance = self.turn(*token).map(|turn| turn.instance.clone());
-                self.written.extend(instance.clone());
+                self.written.extend(instance);
                 self.written.extend(commit.metadata.parent_instance_id.clone());
-                self.committed.extend(instance);
                 self.hold_until(*token, 0);
                 commit.worker_items.iter().for_each(|item| self.note_activity(item));
                 for item in &commit.orchestrator_items {
