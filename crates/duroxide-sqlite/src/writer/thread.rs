@@ -78,6 +78,8 @@ impl Writer {
     }
 
     fn run(mut self) {
+        // What a process that died has left is free from the first fetch on.
+        self.bury_dead_owners();
         while !self.closing {
             let mut batch = self.gather();
             self.look_around();
