@@ -82,9 +82,17 @@ impl Outcome {
         facts.insert("peak_rss_bytes".into(), json!(peak_resident_bytes()));
         if let Some(bytes) = lab.database_bytes().await? {
             facts.insert("database_bytes".into(), json!(bytes));
-            facts.insert("bytes_per_instance".into(), json!(bytes / instances.max(1)));
         }
-        Ok(Self { args: lab.args.clone(), instances, figures: Map::new(), facts })
+        let outcome = Self { args: lab.args.clone(), instances, figures: Map::new(), facts };
+        Ok(outcome.stored(instances))
+    }
+
+    /// Says how many instances are in the store, if not just those that were finished.
+    pub(crate) fn stored(mut self, instances: u64) -> Self {
+        if let Some(bytes) = self.facts.get("database_bytes").and_then(Value::as_u64) {
+            self.facts.insert("bytes_per_instance".into(), json!(bytes / instances.max(1)));
+        }
+        self
     }
 
     /// Adds a figure.

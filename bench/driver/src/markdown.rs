@@ -183,17 +183,10 @@ fn verdicts(results: &Results) -> String {
 
 /// What a reader has to know about single figures.
 fn notes(results: &Results) -> String {
-    let mut lines = String::new();
+    let mut lines = others(results);
     for case in &results.cases {
         for (variant, summary) in &case.variants {
             let who = format!("{}, {}", case.case.title, variant.name);
-            let others = summary.max("others_percent");
-            if others > OTHERS_PERCENT {
-                let _ = writeln!(
-                    lines,
-                    "- {who}: other processes used up to {others:.0} % of the machine."
-                );
-            }
             if summary.max("cut") > 0.0 {
                 let _ = writeln!(
                     lines,
@@ -217,6 +210,23 @@ fn notes(results: &Results) -> String {
         }
     }
     if lines.is_empty() { lines } else { format!("## Notes\n\n{lines}") }
+}
+
+/// Where others were busy, and how busy.
+fn others(results: &Results) -> String {
+    let share = |case: &CaseResults| {
+        let each = case.variants.iter().map(|(_, summary)| summary.max("others_percent"));
+        each.fold(0.0, f64::max)
+    };
+    let busy = results.cases.iter().map(|case| (case.case.title, share(case)));
+    let busy: Vec<_> = busy.filter(|(_, share)| *share > OTHERS_PERCENT).collect();
+    if busy.is_empty() {
+        return String::new();
+    }
+    let busy: Vec<_> =
+        busy.iter().map(|(title, share)| format!("{title} ({share:.0} %)")).collect();
+    let busy = busy.join(", ");
+    format!("- Other processes used the machine as well, so these are rough figures: {busy}.\n")
 }
 
 fn row(cells: &[&str]) -> String {

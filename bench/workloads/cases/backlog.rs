@@ -30,8 +30,9 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
     let measured = watch.stop()?;
 
     let per_second = steps / STEPS / measured.elapsed.as_secs_f64();
-    let outcome = Outcome::new(&lab, &measured, queued).await?;
+    let outcome = Outcome::new(&lab, &measured, (steps / STEPS) as u64).await?;
     Ok(outcome
+        .stored(queued)
         .figure("per_second", per_second)
         .fact("queued", queued)
         .fact("queued_per_second", queued as f64 / filled_in)

@@ -45,6 +45,7 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     let measured = watch.stop()?;
     let outcome = Outcome::new(&lab, &measured, latencies.len() as u64).await?;
     Ok(outcome
+        .stored(started)
         .figure("p50_ms", percentile(&latencies, 50.0))
         .figure("p99_ms", percentile(&latencies, 99.0)))
 }
