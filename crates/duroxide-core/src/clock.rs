@@ -3,7 +3,7 @@
 //! The engine never calls it: a turn is given its time. It serves callers who build events or
 //! contexts by hand.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the epoch, by this machine's wall clock.
 #[allow(clippy::disallowed_methods)] // The exception that the ban in clippy.toml points at.
@@ -17,4 +17,9 @@ pub fn wall_clock_ms() -> u64 {
 pub trait Clock: Send + Sync {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> u64;
+}
+
+/// A duration in whole milliseconds, rounded up: a lock or a delay is never shorter than asked for.
+pub fn millis_rounded_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use duroxide_core::clock::{Clock, wall_clock_ms};
+pub use duroxide_core::clock::{Clock, millis_rounded_up, wall_clock_ms};
 
 /// The machine's wall clock.
 #[derive(Debug, Clone, Copy, Default)]

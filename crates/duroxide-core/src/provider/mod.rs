@@ -10,6 +10,7 @@ mod admin;
 pub mod error;
 pub mod management;
 mod turn;
+mod refusal;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub use management::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
     ManagementProvider, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
+pub use refusal::Refusal;
 pub use turn::{FetchedTurn, RejectedCommit, TurnCommit};
 
 /// A store with two peek-lock queues.

@@ -12,5 +12,8 @@ pub(crate) mod scripted;
 #[doc(hidden)]
 pub mod invariants;
 
+#[cfg(feature = "sqlite")]
+pub use duroxide_sqlite as sqlite;
+
 pub use duroxide_core::model::WorkItem;
 pub use duroxide_core::provider::*;

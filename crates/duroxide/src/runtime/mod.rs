@@ -52,6 +52,21 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// Starts a runtime on a SQLite store in memory, which is gone with it (R7.1).
+    ///
+    /// # Panics
+    /// If there is no memory for it.
+    #[cfg(feature = "sqlite")]
+    pub async fn start(
+        activity_registry: ActivityRegistry,
+        orchestration_registry: OrchestrationRegistry,
+    ) -> Arc<Self> {
+        let store = crate::providers::sqlite::SqliteProvider::new_in_memory().await;
+        #[expect(clippy::expect_used, reason = "inherited signature without an error")]
+        let store = store.expect("a store in memory can be made");
+        Self::start_with_store(Arc::new(store), activity_registry, orchestration_registry).await
+    }
+
     /// Starts a runtime on a store with default options.
     pub async fn start_with_store(
         history_store: Arc<dyn Provider>,

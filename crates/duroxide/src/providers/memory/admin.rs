@@ -6,7 +6,7 @@ use duroxide_core::model::Event;
 
 use super::MemoryProvider;
 use super::instances::Id;
-use super::refusal::Refusal;
+use crate::providers::Refusal;
 use crate::providers::{
     DeadLetter, DeleteInstanceResult, DeleteRefused, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstanceTree, ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths,

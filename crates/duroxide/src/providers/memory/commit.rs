@@ -4,9 +4,9 @@ use duroxide_core::model::{Event, EventKind, WorkItem};
 
 use super::history::History;
 use super::instances::{Execution, Id, NewRow, RUNNING};
-use super::refusal::Refusal;
 use super::state::State;
 use super::worker_queue::{check_message, check_work};
+use crate::providers::Refusal;
 use crate::providers::{ExecutionMetadata, ScheduledActivityIdentifier, TurnCommit};
 
 impl State {

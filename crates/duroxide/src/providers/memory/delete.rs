@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::instances::{Id, Instance};
-use super::refusal::Refusal;
 use super::state::State;
+use crate::providers::Refusal;
 use crate::providers::{
     DeleteInstanceResult, DeleteRefused, InstanceFilter, PruneOptions, PruneResult,
 };

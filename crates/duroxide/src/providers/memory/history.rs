@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::refusal::Refusal;
+use crate::providers::Refusal;
 use duroxide_core::model::{Event, EventKind};
 
 /// Events by ascending id, with the few positions that are asked for often.

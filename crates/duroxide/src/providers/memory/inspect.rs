@@ -5,9 +5,9 @@ use duroxide_core::model::{
 };
 
 use super::instances::{Id, Instance};
-use super::refusal::Refusal;
 use super::state::State;
 use super::worker_queue::Phase;
+use crate::providers::Refusal;
 use crate::providers::{ExecutionInfo, InstanceInfo, QueueDepths, SystemMetrics};
 
 impl State {

@@ -6,7 +6,6 @@
 //! `delete.rs` (management), `waiters.rs` and `long_poll.rs` (who waits for what). `provider.rs` and
 //! `admin.rs` are the doors.
 
-mod refusal;
 mod history;
 mod kv;
 mod instances;
@@ -38,7 +37,7 @@ use long_poll::{Turns, Work};
 use state::State;
 use waiters::Waiters;
 
-use crate::clock::{Clock, TokioClock};
+use crate::clock::{Clock, TokioClock, millis_rounded_up as millis};
 use crate::random::Random;
 
 pub use snapshot::{
@@ -170,9 +169,4 @@ impl Inner {
             self.commit_watch.ring(&id);
         }
     }
-}
-
-/// A duration in milliseconds, rounded up: a lock or delay is never shorter than asked for.
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

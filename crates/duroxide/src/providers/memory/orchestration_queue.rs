@@ -9,7 +9,7 @@ use duroxide_core::model::WorkItem;
 
 use super::instances::Id;
 use super::mailbox::{Mailbox, Message, Readiness, Standing};
-use super::refusal::Refusal;
+use crate::providers::Refusal;
 
 /// All messages for orchestrations.
 ///

@@ -13,9 +13,9 @@ use duroxide_core::model::WorkItem;
 use super::instances::{Id, Instances};
 use super::mailbox::{Message, Standing};
 use super::orchestration_queue::OrchestrationQueue;
-use super::refusal::Refusal;
 use super::worker_queue::{WorkerQueue, check_message};
 use crate::providers::DeadLetter;
+use crate::providers::Refusal;
 
 /// How many dead letters are kept; the oldest make room.
 const DEAD_LETTERS_MAX: usize = 10_000;

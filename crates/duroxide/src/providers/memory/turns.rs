@@ -5,8 +5,8 @@ use semver::Version;
 use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::instances::{Id, Instance};
-use super::refusal::Refusal;
 use super::state::State;
+use crate::providers::Refusal;
 use crate::providers::{FetchedTurn, OrchestrationItem, SemverRange};
 
 /// Handler version of an instance that never said (R8.24, R8.25).

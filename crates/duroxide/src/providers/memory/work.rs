@@ -5,10 +5,10 @@ use std::time::Duration;
 use duroxide_core::model::{WorkItem, kind_of};
 
 use super::millis;
-use super::refusal::Refusal;
 use super::sessions::Claim;
 use super::state::State;
 use super::worker_queue::{Phase, WorkRow, WorkerQueue, check_work};
+use crate::providers::Refusal;
 use crate::providers::{SessionFetchConfig, TagFilter};
 
 /// What a fetch asks for.

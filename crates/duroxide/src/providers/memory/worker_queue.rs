@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use duroxide_core::model::{WorkItem, kind_of};
 
 use super::instances::Id;
-use super::refusal::Refusal;
 use super::sessions::Sessions;
 use super::shelf::Shelf;
+use crate::providers::Refusal;
 
 /// A queued activity.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
-//! Why the store says no. Every refusal here is final: trying the same again cannot help (R8.6).
+//! Why a store says no. Every refusal here is final: trying the same again cannot help (R8.6).
+//!
+//! The words are the same whatever the store; providers of other crates are free to use them.
 
-use crate::providers::{DeleteRefused, ProviderError};
+use super::{DeleteRefused, ProviderError};
 
 /// A refused operation, before it is known by which name it was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub enum Refusal {
     /// No lock has this token (any more): R8.40, R8.56, R8.57.
     UnknownToken,
     /// The lock ran out: R8.41.
@@ -12,7 +14,12 @@ pub(super) enum Refusal {
     /// An event without an id: R8.61.
     UnassignedEvent,
     /// An event id that is taken: R8.62.
-    DuplicateEvent { execution_id: u64, event_id: u64 },
+    DuplicateEvent {
+        /// Execution it was for.
+        execution_id: u64,
+        /// The id.
+        event_id: u64,
+    },
     /// Only activities go to the worker queue.
     NotWork(&'static str),
     /// Activities do not go to the orchestrator queue: R8.10.
@@ -28,16 +35,22 @@ pub(super) enum Refusal {
     /// Deleting is not allowed: R6.61.
     Undeletable(DeleteRefused, String),
     /// A child would lose its parent: R6.64.
-    ChildAppeared { child: String, parent: String },
+    ChildAppeared {
+        /// The child.
+        child: String,
+        /// Its parent, which was to be deleted.
+        parent: String,
+    },
 }
 
 impl Refusal {
     /// The refusal as an error of the method that met it.
-    pub(super) fn during(self, operation: &str) -> ProviderError {
+    pub fn during(self, operation: &str) -> ProviderError {
         ProviderError::permanent(operation, self.message())
     }
 
-    fn message(self) -> String {
+    /// What is wrong, in words.
+    pub fn message(self) -> String {
         match self {
             Self::UnknownToken => "Invalid lock token".to_owned(),
             Self::LockExpired => "Invalid lock token: the lock has expired".to_owned(),

@@ -1,0 +1,102 @@
+//! Where commits are announced (R8.134).
+//!
+//! A fixed number of bells; an instance rings the one its name leads to. Two instances may share a
+//! bell: whoever waits then looks once too often, which is harmless.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// Enough that two instances somebody waits for seldom share one.
+const BELLS: usize = 4096;
+
+/// Where commits are announced.
+pub(crate) struct CommitBoard {
+    bells: Box<[Bell]>,
+    watchers: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Bell {
+    /// How often it rang.
+    rung: AtomicU64,
+    notify: Notify,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rung.fetch_add(1, Ordering::Release);
+        self.notify.notify_waiters();
+    }
+}
+
+impl CommitBoard {
+    pub(crate) fn new() -> Self {
+        let bells = (0..BELLS).map(|_| Bell::default()).collect();
+        Self { bells, watchers: AtomicUsize::new(0) }
+    }
+
+    /// Something was committed to this instance.
+    pub(crate) fn ring(&self, instance: &str) {
+        self.bell(instance).ring();
+    }
+
+    /// Something was committed to nobody knows whom.
+    pub(crate) fn ring_all(&self) {
+        self.bells.iter().for_each(Bell::ring);
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::Acquire) != 0
+    }
+
+    /// Waits until the bell of this instance has rung more often than `seen`, at most `timeout`; how
+    /// often it has, plus one, so that 0 is "never looked". `begin` is called when waiting begins.
+    pub(crate) async fn wait(
+        &self,
+        instance: &str,
+        seen: u64,
+        timeout: Duration,
+        begin: impl FnOnce(),
+    ) -> u64 {
+        let bell = self.bell(instance);
+        let rung = || bell.rung.load(Ordering::Acquire) + 1;
+        // Made before the look: a commit after the look finds it waiting.
+        let notified = bell.notify.notified();
+        if rung() == seen && !timeout.is_zero() {
+            let _watcher = Watcher::new(&self.watchers);
+            begin();
+            tokio::select! {
+                () = notified => {}
+                () = tokio::time::sleep(timeout) => {}
+            }
+        }
+        rung()
+    }
+
+    fn bell(&self, instance: &str) -> &Bell {
+        let mut hasher = DefaultHasher::new();
+        instance.hash(&mut hasher);
+        &self.bells[hasher.finish() as usize % BELLS]
+    }
+}
+
+/// Somebody who waits, until dropped.
+struct Watcher<'a>(&'a AtomicUsize);
+
+impl<'a> Watcher<'a> {
+    fn new(watchers: &'a AtomicUsize) -> Self {
+        watchers.fetch_add(1, Ordering::AcqRel);
+        Self(watchers)
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,133 @@
+//! Connections: opened, set up, and checked to be what was asked for.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::SqliteError;
+use crate::options::Durability;
+use crate::url::Location;
+
+/// Statements kept ready per connection: more than there are.
+const CACHED_STATEMENTS: usize = 256;
+/// Pages in the log at which a commit copies them into the database.
+const CHECKPOINT_PAGES: u32 = 4000;
+/// To what size the log is cut back after it has grown.
+const LOG_BYTES_MAX: u32 = 64 << 20;
+/// How long others may keep the file before that is an error.
+pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(60);
+
+/// The one connection that writes.
+pub(crate) fn open_writer(
+    location: &Location,
+    durability: Durability,
+) -> Result<Connection, SqliteError> {
+    let path = path_of(location);
+    let connection = open(location)?;
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    connection.busy_handler(Some(wait_for_others)).map_err(sort)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    match location {
+        Location::Memory => {
+            connection.pragma_update(None, "synchronous", "OFF").map_err(sort)?;
+            connection.pragma_update(None, "journal_mode", "MEMORY").map_err(sort)?;
+        }
+        Location::File { .. } => {
+            switch_to_log(&connection).map_err(sort)?;
+            set_durability(&connection, durability).map_err(sort)?;
+            connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(sort)?;
+            connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX).map_err(sort)?;
+            expect_pragma(path, &connection, "journal_mode", "wal")?;
+        }
+    }
+    connection.pragma_update(None, "cache_size", -65_536).map_err(sort)?;
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(sort)?;
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqliteError> {
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    let connection = Connection::open_with_flags(path, file_flags()).map_err(sort)?;
+    connection.busy_handler(Some(wait_for_others)).map_err(sort)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    connection.pragma_update(None, "query_only", true).map_err(sort)?;
+    Ok(connection)
+}
+
+/// Says whether commits wait for the disk, from the next transaction on.
+pub(crate) fn set_durability(
+    connection: &Connection,
+    durability: Durability,
+) -> Result<(), rusqlite::Error> {
+    let level = match durability {
+        Durability::Full => "FULL",
+        Durability::Process => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", level)
+}
+
+/// The file, for messages.
+pub(crate) fn path_of(location: &Location) -> &Path {
+    match location {
+        Location::Memory => Path::new(":memory:"),
+        Location::File { path, .. } => path,
+    }
+}
+
+fn open(location: &Location) -> Result<Connection, SqliteError> {
+    let path = path_of(location);
+    let Location::File { create, .. } = location else {
+        return Connection::open_in_memory().map_err(|error| SqliteError::sort(path, &error));
+    };
+    let mut flags = file_flags();
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, *create);
+    Connection::open_with_flags(path, flags).map_err(|error| SqliteError::sort(path, &error))
+}
+
+fn file_flags() -> OpenFlags {
+    // Each connection stays with one thread, so SQLite need not guard it.
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// Called by SQLite while another process has the file: how often it was asked, whether to go on.
+fn wait_for_others(asked: i32) -> bool {
+    // 100 us at first (a commit of somebody else), 5 ms at last.
+    let pause = Duration::from_micros(100 << asked.clamp(0, 6)).min(Duration::from_millis(5));
+    std::thread::sleep(pause);
+    // The first seven pauses are shorter than the rest: the sum is close enough to the limit.
+    u128::from(asked.unsigned_abs()) < BUSY_LIMIT.as_millis() / 5
+}
+
+/// Turns the write-ahead log on. Of several processes that do so on a fresh file some are told
+/// "busy" without SQLite waiting, so waiting is done here.
+fn switch_to_log(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let began = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(rusqlite::Error::SqliteFailure(failure, _))
+                if failure.code == ErrorCode::DatabaseBusy && began.elapsed() < BUSY_LIMIT =>
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn expect_pragma(
+    path: &Path,
+    connection: &Connection,
+    name: &str,
+    expected: &str,
+) -> Result<(), SqliteError> {
+    let found: String = connection
+        .pragma_query_value(None, name, |row| row.get(0))
+        .map_err(|error| SqliteError::sort(path, &error))?;
+    if found.eq_ignore_ascii_case(expected) {
+        return Ok(());
+    }
+    let reason = format!("{name} is {found} and cannot be set to {expected} on this file system");
+    Err(SqliteError::Other { path: path.to_owned(), reason })
+}

@@ -1,0 +1,155 @@
+//! What was fetched, made into what the runtime expects: decoded, with history if wanted.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_core::provider::{
+    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, SessionFetchConfig,
+    TagFilter,
+};
+
+use crate::error::Failure;
+use crate::ops::{BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn};
+use crate::provider::deadline;
+use crate::queries;
+use crate::store::SqliteProvider;
+use crate::token::{self, Place};
+use crate::writer::{Patience, Queue};
+
+/// Name and version of an instance that never said (R8.24, R8.25).
+const UNKNOWN: &str = "unknown";
+
+impl SqliteProvider {
+    /// The next turn, without history unless it has none.
+    pub(crate) async fn poll_turn(
+        &self,
+        lock_ms: u64,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, Failure> {
+        // R8.90: the first range counts; a filter without one lets nothing through.
+        let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
+            Some(None) => {
+                tokio::time::sleep(poll_timeout).await;
+                return Ok(None);
+            }
+            Some(Some(range)) => Some(range.clone()),
+            None => None,
+        };
+        let patience = Patience { queue: Queue::Turns, until: deadline(poll_timeout) };
+        loop {
+            let fetch = FetchTurn { lock_ms, pins: pins.clone() };
+            let Some(taken) = self.writer.wait_for(fetch, patience).await? else {
+                return Ok(None);
+            };
+            let (key, secret) = (taken.key, taken.secret);
+            match decode_turn(taken) {
+                Ok(turn) => return Ok(Some(turn)),
+                // The rest of the turn is fetched again, by us or by somebody else.
+                Err(undecodable) => {
+                    self.writer.run(BuryMessages { key, secret, undecodable }).await?;
+                }
+            }
+        }
+    }
+
+    /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
+    pub(crate) async fn add_history(&self, turn: &mut FetchedTurn) -> Result<(), Failure> {
+        if turn.history_included {
+            return Ok(());
+        }
+        let (id, execution) = (turn.item.instance.clone(), turn.item.execution_id);
+        let read = move |c: &_| queries::history::from_event(c, &id, execution, 0, usize::MAX);
+        match self.readers.read(read).await {
+            Ok(history) => turn.item.history = history,
+            Err(Failure::Refused(Refusal::UnreadableHistory(why))) => {
+                turn.item.history_error = Some(why);
+                turn.item.kv_snapshot = HashMap::new();
+            }
+            Err(failure) => return Err(failure),
+        }
+        turn.history_included = true;
+        Ok(())
+    }
+
+    /// The next activity.
+    pub(crate) async fn poll_work(
+        &self,
+        lock_ms: u64,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tags: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, Failure> {
+        if *tags == TagFilter::None {
+            // R8.79. Waiting keeps the caller from asking again and again.
+            tokio::time::sleep(poll_timeout).await;
+            return Ok(None);
+        }
+        let patience = Patience { queue: Queue::Work, until: deadline(poll_timeout) };
+        loop {
+            let fetch = FetchWork { lock_ms, tags: tags.clone(), session: session.cloned() };
+            let Some(taken) = self.writer.wait_for(fetch, patience).await? else {
+                return Ok(None);
+            };
+            let (seq, secret, payload) = (taken.seq, taken.secret, taken.payload);
+            match serde_json::from_str(&payload) {
+                Ok(item) => {
+                    let token = token::write(Place::Work(seq), &secret);
+                    return Ok(Some((item, token, taken.attempts)));
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    self.writer.run(BuryWork { seq, secret, payload, why }).await?;
+                }
+            }
+        }
+    }
+}
+
+/// A turn as the runtime expects it, or the messages that make no sense.
+fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
+    let mut messages = Vec::with_capacity(taken.messages.len());
+    let mut undecodable = Vec::new();
+    for message in &taken.messages {
+        match serde_json::from_str(&message.payload) {
+            Ok(item) => messages.push(item),
+            Err(error) => undecodable.push((message.seq, error.to_string())),
+        }
+    }
+    if !undecodable.is_empty() {
+        return Err(undecodable);
+    }
+    let identity = taken.identity.or_else(|| messages.iter().find_map(identity_of_start));
+    let (orchestration_name, version, execution_id) =
+        identity.unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let item = OrchestrationItem {
+        instance: taken.instance,
+        orchestration_name,
+        execution_id,
+        version,
+        history: Vec::new(),
+        messages,
+        history_error: None,
+        kv_snapshot: taken.kv.into_iter().collect(),
+    };
+    Ok(FetchedTurn {
+        item,
+        lock_token: token::write(Place::Turn(taken.key), &taken.secret),
+        attempt_count: taken.attempts,
+        last_event_id: taken.last_event_id,
+        history_included: taken.last_event_id == 0,
+    })
+}
+
+/// Who an instance is, by the message that starts it (R8.25).
+fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
+            let version = version.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+            Some((orchestration.clone(), version, INITIAL_EXECUTION_ID))
+        }
+        _ => None,
+    }
+}

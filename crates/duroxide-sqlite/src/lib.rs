@@ -1,0 +1,50 @@
+//! The embedded store of Duroxide: one SQLite file, one writer, one fsync for many turns.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use duroxide_sqlite::{Durability, SqliteOptions, SqliteProvider};
+//!
+//! # let folder = std::env::temp_dir().join(format!("duroxide-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! # let url = format!("sqlite:{}/app.db?mode=rwc", folder.display());
+//! // let url = "sqlite:app.db?mode=rwc"; // created if it does not exist
+//! let store = SqliteProvider::new(&url, None).await?;
+//!
+//! // Faster on slow disks, still safe against a crash of the process.
+//! let options = SqliteOptions { durability: Durability::Process, ..Default::default() };
+//! let fast = SqliteProvider::new(&url, Some(options)).await?; // a file may be opened many times
+//! # drop((store, fast));
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok::<(), duroxide_sqlite::SqliteError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
+//! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
+//! `mailbox.rs` (which instance is served next), `tables/` (statements), `queries/` and `readers.rs`
+//! (reads), `owners.rs` (who still lives), `schema.rs` and `migrations/`.
+
+mod url;
+mod options;
+mod error;
+mod store;
+mod provider;
+mod admin;
+mod fetch;
+mod writer;
+mod ops;
+mod mailbox;
+mod tx;
+mod tables;
+mod queries;
+mod readers;
+mod commit_board;
+mod owners;
+mod token;
+mod connection;
+mod schema;
+mod crash_point;
+
+pub use error::SqliteError;
+pub use options::{Durability, SqliteOptions};
+pub use store::SqliteProvider;

@@ -1,0 +1,158 @@
+//! How messages reach an instance: delivered, put aside, given up, offered as a turn.
+//!
+//! After each of these steps the mailbox row says what a look at all the messages would say, so that
+//! a fetch finds the next turn by an index and nothing else.
+
+use crate::tables::instances::{self, Instance};
+use crate::tables::mailboxes::{self, Mailbox, State};
+use crate::tables::messages::{self, Kind, Message};
+use crate::tables::{Sql, hidden, ms_in, ms_out, work};
+use crate::tx::Tx;
+
+/// How much one step of time may bring about; the rest follows at once in the next transaction.
+const DUE_AT_ONCE: i64 = 1000;
+
+/// Puts a message into a mailbox, now or when it is due (R8.10).
+pub(crate) fn post(
+    tx: &mut Tx<'_>,
+    instance: &Instance,
+    visible_at: u64,
+    message: Message<'_>,
+) -> Sql<()> {
+    let seq = tx.next_seq()?;
+    if tx.now < visible_at {
+        return hidden::insert(tx.connection, instance.key, seq, visible_at, message);
+    }
+    deliver(tx, instance, seq, visible_at, message)
+}
+
+/// Lets time pass: messages become due, locks end, patience ends.
+pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
+    for due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
+        hidden::delete(tx.connection, &due)?;
+        let Some(instance) = instances::by_key(tx.connection, due.instance)? else { continue };
+        let message = Message { kind: due.kind, attempts: due.attempts, payload: &due.payload };
+        deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
+    }
+    for key in mailboxes::due(tx.connection, tx.now, DUE_AT_ONCE)? {
+        if mailboxes::get(tx.connection, key)?.is_some_and(|m| m.state == State::Aside) {
+            give_up_old(tx, key)?;
+        }
+        settle(tx, key)?;
+    }
+    if 0 < work::wake(tx.connection, tx.now)? {
+        tx.notes.work_ready = true;
+    }
+    Ok(())
+}
+
+/// Gives up the messages of instances that only queue messages speak of (R8.28).
+pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
+    for key in mailboxes::undeliverable(tx.connection, DUE_AT_ONCE)? {
+        let reason = "queue message for an instance that does not exist";
+        for message in messages::read(tx.connection, key)? {
+            bury(tx, key, message.seq, reason)?;
+        }
+        settle(tx, key)?;
+    }
+    Ok(())
+}
+
+/// Takes one message out of its mailbox, for people to look at.
+pub(crate) fn bury(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()> {
+    let Some(payload) = messages::delete(tx.connection, key, seq)? else { return Ok(()) };
+    let instance = instances::by_key(tx.connection, key)?;
+    tx.bury(instance.as_ref().map_or("", |instance| &instance.id), payload, reason)
+}
+
+/// Opens a mailbox whose lock was given back or used up.
+pub(crate) fn unlock(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
+    settle_from(tx, key, Mailbox::resting())
+}
+
+/// Brings a mailbox in line with its messages.
+pub(crate) fn settle(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
+    match mailboxes::get(tx.connection, key)? {
+        Some(locked) if locked.is_locked(tx.now) => Ok(()),
+        Some(mailbox) => settle_from(tx, key, mailbox),
+        None => settle_from(tx, key, Mailbox::resting()),
+    }
+}
+
+fn deliver(
+    tx: &mut Tx<'_>,
+    instance: &Instance,
+    seq: i64,
+    since: u64,
+    message: Message<'_>,
+) -> Sql<()> {
+    let key = instance.key;
+    messages::insert(tx.connection, key, seq, since, message)?;
+    match mailboxes::get(tx.connection, key)? {
+        // Whoever has it finds out when they are done.
+        Some(mailbox) if mailbox.state == State::Locked => Ok(()),
+        Some(mailbox) if mailbox.state == State::Ready => {
+            if mailbox.head.is_some_and(|head| seq < head) {
+                let mailbox = Mailbox { head: Some(seq), ..mailbox };
+                mailboxes::put(tx.connection, key, &mailbox)?;
+            }
+            Ok(())
+        }
+        // One more of what is aside already changes nothing, however many there are.
+        Some(mailbox) if mailbox.state == State::Aside && message.kind != Kind::Start => Ok(()),
+        Some(mailbox) if mailbox.state == State::Undeliverable && message.kind == Kind::Queue => {
+            Ok(())
+        }
+        Some(mailbox) => settle_from(tx, key, mailbox),
+        None => {
+            let mailbox = judge(tx, instance, Mailbox::resting(), seq)?;
+            mailboxes::put(tx.connection, key, &mailbox)
+        }
+    }
+}
+
+fn settle_from(tx: &mut Tx<'_>, key: i64, mailbox: Mailbox) -> Sql<()> {
+    let Some(oldest) = messages::oldest(tx.connection, key)? else {
+        mailboxes::delete(tx.connection, key)?;
+        return instances::delete_if_mere_name(tx.connection, key);
+    };
+    let Some(instance) = instances::by_key(tx.connection, key)? else { return Ok(()) };
+    let mailbox = judge(tx, &instance, mailbox, oldest)?;
+    mailboxes::put(tx.connection, key, &mailbox)
+}
+
+/// What can be done with a mailbox that nobody has locked.
+fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) -> Sql<Mailbox> {
+    let (c, key) = (tx.connection, instance.key);
+    let unlocked = Mailbox { head: None, wake_at: None, ..mailbox };
+    let known = tx.is_known(instance)?;
+    if known || messages::has_start(c, key)? {
+        tx.notes.turns_ready = true;
+        // R8.90: no instance row, no pin.
+        let pin = if instance.identity.is_some() { instance.pin } else { 0 };
+        return Ok(Mailbox { state: State::Ready, pin, head: Some(oldest), ..unlocked });
+    }
+    if hidden::has_start(c, key)? {
+        return Ok(Mailbox { state: State::Resting, ..unlocked });
+    }
+    if messages::only_queue_messages(c, key)? {
+        return Ok(Mailbox { state: State::Undeliverable, ..unlocked });
+    }
+    let since = messages::oldest_since(c, key)?.unwrap_or_default();
+    let wake_at = since.saturating_add(ms_in(tx.settings.orphan_retention_ms));
+    Ok(Mailbox { state: State::Aside, wake_at: Some(wake_at), ..unlocked })
+}
+
+/// Gives up messages that have waited for a start long enough (R8.29).
+fn give_up_old(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
+    let retention_ms = tx.settings.orphan_retention_ms;
+    let reason = format!("no such instance appeared within {} s", retention_ms / 1000);
+    let limit = ms_in(tx.now.saturating_sub(retention_ms));
+    while let Some(since) = messages::oldest_since(tx.connection, key)?
+        && since <= limit
+        && let Some(seq) = messages::oldest(tx.connection, key)?
+    {
+        bury(tx, key, seq, &reason)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! A locked turn given back (R8.65 – R8.67).
+
+use duroxide_core::provider::Refusal;
+
+use super::Op;
+use crate::error::OpError;
+use crate::mailbox;
+use crate::tables::{mailboxes, messages};
+use crate::token::Secret;
+use crate::tx::Tx;
+
+/// Gives a turn back.
+#[derive(Debug)]
+pub(crate) struct AbandonTurn {
+    pub(crate) key: i64,
+    pub(crate) secret: Secret,
+    /// Hides the messages for so long.
+    pub(crate) delay_ms: Option<u64>,
+    /// Lets this attempt not count.
+    pub(crate) uncount: bool,
+}
+
+impl Op for AbandonTurn {
+    type Output = ();
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        // R8.67: the token has to be the current one, its time may be up.
+        let mailbox = mailboxes::get(tx.connection, self.key)?;
+        if mailbox.is_none_or(|mailbox| mailbox.token != Some(self.secret)) {
+            return Err(Refusal::UnknownToken.into());
+        }
+        match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
+            Some(until) if tx.now < until => {
+                messages::hide_taken(tx.connection, self.key, until, self.uncount)?;
+            }
+            _ => messages::untake(tx.connection, self.key, self.uncount)?,
+        }
+        Ok(mailbox::unlock(tx, self.key)?)
+    }
+
+    fn must_last(&self) -> bool {
+        false
+    }
+}

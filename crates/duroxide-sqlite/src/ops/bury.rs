@@ -1,0 +1,53 @@
+//! What was fetched and cannot be decoded becomes a dead letter (R8.30, R8.78).
+
+use super::Op;
+use super::{ack_work, commit_turn};
+use crate::error::OpError;
+use crate::mailbox;
+use crate::tables::{instances, messages, work};
+use crate::token::Secret;
+use crate::tx::Tx;
+
+/// Takes undecodable messages out of a locked turn and gives the turn back, uncounted.
+#[derive(Debug)]
+pub(crate) struct BuryMessages {
+    pub(crate) key: i64,
+    pub(crate) secret: Secret,
+    /// Queue positions with what is wrong there.
+    pub(crate) undecodable: Vec<(i64, String)>,
+}
+
+impl Op for BuryMessages {
+    type Output = ();
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        commit_turn::check_lock(tx, self.key, &self.secret)?;
+        for (seq, why) in &self.undecodable {
+            mailbox::bury(tx, self.key, *seq, &format!("message cannot be decoded: {why}"))?;
+        }
+        messages::untake(tx.connection, self.key, true)?;
+        Ok(mailbox::unlock(tx, self.key)?)
+    }
+}
+
+/// Takes an undecodable activity out of the queue.
+#[derive(Debug)]
+pub(crate) struct BuryWork {
+    pub(crate) seq: i64,
+    pub(crate) secret: Secret,
+    pub(crate) payload: String,
+    pub(crate) why: String,
+}
+
+impl Op for BuryWork {
+    type Output = ();
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        let row = ack_work::check_lock(tx, self.seq, &self.secret)?;
+        let instance = instances::by_key(tx.connection, row.instance)?;
+        work::delete(tx.connection, self.seq)?;
+        let reason = format!("activity cannot be decoded: {}", self.why);
+        let id = instance.as_ref().map_or("", |instance| &instance.id);
+        Ok(tx.bury(id, self.payload.clone(), &reason)?)
+    }
+}

@@ -1,0 +1,126 @@
+//! The next runnable instance and its messages, locked (R8.20 – R8.31).
+
+use duroxide_core::model::{EventKind, KvEntry};
+use duroxide_core::provider::SemverRange;
+
+use super::{AbandonTurn, Op};
+use crate::error::OpError;
+use crate::mailbox;
+use crate::tables::instances::{self, Instance};
+use crate::tables::mailboxes::{self, Mailbox, State};
+use crate::tables::messages::{self, Taken};
+use crate::tables::{Sql, executions, history, kv, ms_in};
+use crate::token::{Secret, fresh_secret};
+use crate::tx::Tx;
+use crate::writer::{Job, unattended};
+
+/// What a fetch asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct FetchTurn {
+    pub(crate) lock_ms: u64,
+    /// Pins it can replay; `None` is all (R8.90).
+    pub(crate) pins: Option<SemverRange>,
+}
+
+/// A locked turn. Its messages are yet to be decoded, its history to be read.
+#[derive(Debug)]
+pub(crate) struct TakenTurn {
+    pub(crate) key: i64,
+    pub(crate) secret: Secret,
+    pub(crate) instance: String,
+    /// Name, version and execution; `None` if only the messages can tell (R8.25).
+    pub(crate) identity: Option<(String, String, u64)>,
+    pub(crate) messages: Vec<Taken>,
+    pub(crate) attempts: u32,
+    pub(crate) last_event_id: u64,
+    pub(crate) kv: Vec<(String, KvEntry)>,
+}
+
+impl Op for FetchTurn {
+    type Output = Option<TakenTurn>;
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<TakenTurn>, OpError> {
+        mailbox::advance(tx)?;
+        mailbox::bury_undeliverable(tx)?;
+        let Some(key) = self.choose(tx)? else { return Ok(None) };
+        Ok(self.take(tx, key)?)
+    }
+
+    fn must_last(&self) -> bool {
+        false
+    }
+
+    fn is_worth_waiting_for(output: &Option<TakenTurn>) -> bool {
+        output.is_some()
+    }
+
+    fn undo(output: Option<TakenTurn>) -> Option<Box<dyn Job>> {
+        let turn = output?;
+        let (key, secret) = (turn.key, turn.secret);
+        Some(unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true }))
+    }
+}
+
+impl FetchTurn {
+    /// The instance with the oldest message among those whose pin is accepted.
+    fn choose(&self, tx: &mut Tx<'_>) -> Sql<Option<i64>> {
+        let accepts = |version: &_| self.pins.as_ref().is_none_or(|range| range.contains(version));
+        let mut oldest: Option<(i64, i64)> = None;
+        for pin in tx.accepted_pins(accepts)? {
+            let head = mailboxes::oldest_ready(tx.connection, pin)?;
+            oldest = oldest.into_iter().chain(head).min();
+        }
+        Ok(oldest.map(|(_, key)| key))
+    }
+
+    /// Locks an instance with all its messages and counts the attempt (R8.21).
+    fn take(&self, tx: &mut Tx<'_>, key: i64) -> Sql<Option<TakenTurn>> {
+        let c = tx.connection;
+        let Some(instance) = instances::by_key(c, key)? else { return Ok(None) };
+        let messages = messages::read(c, key)?;
+        messages::take(c, key)?;
+        let secret = fresh_secret();
+        let until = tx.now.saturating_add(self.lock_ms);
+        let mailbox = Mailbox {
+            state: State::Locked,
+            pin: 0,
+            head: None,
+            wake_at: Some(ms_in(until)),
+            token: Some(secret),
+            node: Some(tx.settings.node),
+        };
+        mailboxes::put(c, key, &mailbox)?;
+
+        let identity = identity_of(tx, &instance)?;
+        let execution = identity.as_ref().map_or(1, |(_, _, execution)| *execution);
+        let attempts = messages.iter().map(|message| message.attempts).max().unwrap_or(0);
+        Ok(Some(TakenTurn {
+            key,
+            secret,
+            last_event_id: history::last_event_id(c, key, execution)?,
+            kv: kv::snapshot(c, key)?,
+            instance: instance.id,
+            identity,
+            messages,
+            attempts: attempts.saturating_add(1),
+        }))
+    }
+}
+
+/// Who an instance is: by its row (R8.24), else by its start event (R8.25).
+fn identity_of(tx: &Tx<'_>, instance: &Instance) -> Sql<Option<(String, String, u64)>> {
+    if let Some(identity) = &instance.identity {
+        let (name, version) = (identity.name.clone(), identity.version.clone());
+        return Ok(Some((name, version, identity.execution)));
+    }
+    let newest = executions::newest(tx.connection, instance.key)?;
+    let Some((number, started)) = newest.and_then(|e| Some((e.number, e.started?))) else {
+        return Ok(None);
+    };
+    let row = history::get(tx.connection, instance.key, number, started)?;
+    let event = row.and_then(|row| row.into_event(&instance.id, number).ok());
+    Ok(event.and_then(|event| match event.kind {
+        EventKind::OrchestrationStarted { name, version, .. } => Some((name, version, number)),
+        _ => None,
+    }))
+}

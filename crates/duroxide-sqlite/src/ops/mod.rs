@@ -1,0 +1,66 @@
+//! Everything that writes: one operation of the contract, one file, one `apply`.
+//!
+//! An operation first looks, then writes: when it refuses, it has written nothing. So a refusal
+//! costs the other operations of its transaction nothing, and no savepoint is needed.
+
+mod enqueue;
+mod fetch_turn;
+mod commit_turn;
+mod abandon_turn;
+mod renew_turn;
+mod append;
+mod fetch_work;
+mod ack_work;
+mod abandon_work;
+mod renew_work;
+mod sessions;
+mod bury;
+mod delete;
+mod prune;
+#[cfg(feature = "test-hooks")]
+mod tamper;
+
+use crate::error::OpError;
+use crate::tx::Tx;
+
+pub(crate) use abandon_turn::AbandonTurn;
+pub(crate) use abandon_work::AbandonWork;
+pub(crate) use ack_work::AckWork;
+pub(crate) use append::AppendEvents;
+pub(crate) use bury::{BuryMessages, BuryWork};
+pub(crate) use commit_turn::{CommitTurn, Delta};
+pub(crate) use delete::{DeleteBulk, DeleteExactly, DeleteTree};
+pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};
+pub(crate) use fetch_turn::{FetchTurn, TakenTurn};
+pub(crate) use fetch_work::FetchWork;
+pub(crate) use prune::{Prune, PruneBulk};
+pub(crate) use renew_turn::RenewTurn;
+pub(crate) use renew_work::RenewWork;
+pub(crate) use sessions::{CleanSessions, RenewSessions};
+#[cfg(feature = "test-hooks")]
+pub(crate) use tamper::Tamper;
+
+/// Something that happens in a transaction of the writer.
+pub(crate) trait Op: Send + 'static {
+    /// What the caller gets.
+    type Output: Send + 'static;
+
+    /// Does it. May be called again if the transaction around it was undone.
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<Self::Output, OpError>;
+
+    /// Whether the caller counts on it after a power loss. Leases need not survive one: whoever held
+    /// them did not either.
+    fn must_last(&self) -> bool {
+        true
+    }
+
+    /// For those who wait: whether this is what they wait for.
+    fn is_worth_waiting_for(_output: &Self::Output) -> bool {
+        true
+    }
+
+    /// What puts things right if the caller is gone when it is done.
+    fn undo(_output: Self::Output) -> Option<Box<dyn crate::writer::Job>> {
+        None
+    }
+}

@@ -1,0 +1,42 @@
+//! Where an instance stands (R8.133, R8.100).
+
+use rusqlite::Connection;
+
+use duroxide_core::model::OrchestrationStatus;
+use duroxide_core::provider::Refusal;
+
+use crate::error::OpError;
+use crate::tables::{custom_status, executions, history, instances};
+
+/// The status of an instance, by the event that decides it.
+pub(crate) fn status(c: &Connection, instance: &str) -> Result<OrchestrationStatus, OpError> {
+    let Some(known) = instances::by_id(c, instance)? else {
+        return Ok(OrchestrationStatus::NotFound);
+    };
+    let Some(execution) = executions::newest(c, known.key)? else {
+        return Ok(OrchestrationStatus::NotFound);
+    };
+    let deciding = match execution.outcome.or(execution.started) {
+        Some(event) => history::get(c, known.key, execution.number, event)?,
+        None => None,
+    };
+    let deciding = deciding.map(|row| row.into_event(instance, execution.number)).transpose();
+    let deciding = deciding.map_err(Refusal::UnreadableHistory)?;
+    let custom = match known.identity {
+        Some(_) => custom_status::get(c, known.key)?,
+        None => (None, 0),
+    };
+    Ok(OrchestrationStatus::from_history(deciding.as_slice(), custom))
+}
+
+/// Custom status and version, if newer than that (R8.100).
+pub(crate) fn custom(
+    c: &Connection,
+    instance: &str,
+    last_seen: u64,
+) -> Result<Option<(Option<String>, u64)>, OpError> {
+    let known = instances::by_id(c, instance)?;
+    let Some(known) = known.filter(|known| known.identity.is_some()) else { return Ok(None) };
+    let (status, version) = custom_status::get(c, known.key)?;
+    Ok((last_seen < version).then_some((status, version)))
+}

@@ -1,0 +1,215 @@
+//! The store itself: opened, closed, and what it offers beyond the contract.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use duroxide_core::clock::{Clock, wall_clock_ms};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::commit_board::CommitBoard;
+use crate::connection::{open_writer, path_of};
+#[cfg(feature = "test-hooks")]
+use crate::error::Failure;
+use crate::error::SqliteError;
+use crate::options::SqliteOptions;
+use crate::owners::{self, Owner};
+use crate::readers::Readers;
+use crate::tables::nodes;
+use crate::tx::Settings;
+use crate::url::Location;
+use crate::writer::{self, WriterConfig, WriterHandle};
+use crate::{queries, schema};
+
+/// A store in a SQLite file, or in memory.
+///
+/// Any number of processes may have one file open, and run workflows on it, at the same time. When
+/// the last of them closes it, one file is left: the database.
+pub struct SqliteProvider {
+    pub(crate) writer: WriterHandle,
+    pub(crate) readers: Readers,
+    pub(crate) board: Arc<CommitBoard>,
+    pub(crate) clock: Arc<dyn Clock>,
+    location: Location,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SqliteProvider {
+    /// Opens the store that a URL names: `sqlite:app.db` if it exists, `sqlite:app.db?mode=rwc` to
+    /// create it if it does not, `sqlite::memory:` for one in memory (R10.2, R10.3).
+    ///
+    /// # Errors
+    /// Whatever is wrong with the URL or the file; a file that is not ours is left as it is.
+    pub async fn new(
+        database_url: &str,
+        options: Option<SqliteOptions>,
+    ) -> Result<Self, SqliteError> {
+        let location = Location::parse(database_url)?;
+        let options = options.unwrap_or_default();
+        // Opening may wait for other processes; that is no work for an async thread.
+        let (reply, opened) = oneshot::channel();
+        let open = move || drop(reply.send(Self::open(location, &options)));
+        let builder = std::thread::Builder::new().name("duroxide-sqlite-open".to_owned());
+        builder.spawn(open).map_err(|error| no_thread(Path::new(database_url), &error))?;
+        opened.await.unwrap_or(Err(SqliteError::Closed))
+    }
+
+    /// An empty store in memory, gone when dropped.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub async fn new_in_memory() -> Result<Self, SqliteError> {
+        Self::new_in_memory_with_options(None).await
+    }
+
+    /// An empty store in memory, with options.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub async fn new_in_memory_with_options(
+        options: Option<SqliteOptions>,
+    ) -> Result<Self, SqliteError> {
+        Self::new("sqlite::memory:", options).await
+    }
+
+    /// Copies the write-ahead log into the database file and empties it. SQLite does so by itself
+    /// every few thousand pages; this is for those who are about to copy the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or somebody reads an older state for too long.
+    pub async fn checkpoint(&self) -> Result<(), SqliteError> {
+        let Location::File { path, .. } = &self.location else { return Ok(()) };
+        let checkpoint = |c: &Connection| -> Result<i64, rusqlite::Error> {
+            c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        };
+        // Not inside a transaction, so on a connection of its own.
+        let path = path.clone();
+        let (reply, done) = oneshot::channel();
+        let run = move || {
+            let location = Location::File { path: path.clone(), create: false };
+            let result = open_writer(&location, crate::Durability::Full).and_then(|connection| {
+                checkpoint(&connection)
+                    .map_err(|error: rusqlite::Error| SqliteError::sort(&path, &error))
+            });
+            drop(reply.send(result));
+        };
+        let builder = std::thread::Builder::new().name("duroxide-sqlite-checkpoint".to_owned());
+        let path = path_of(&self.location);
+        builder.spawn(run).map_err(|error| no_thread(path, &error))?;
+        match done.await.unwrap_or(Err(SqliteError::Closed))? {
+            0 => Ok(()),
+            _ => {
+                let reason = "somebody still reads an older state".to_owned();
+                Err(SqliteError::Busy { path: path.to_owned(), reason })
+            }
+        }
+    }
+
+    /// Queue sizes and a few rows as text, for people.
+    pub async fn debug_dump(&self) -> String {
+        let now = self.clock.now_ms();
+        match self.readers.read(move |c| queries::dump::dump(c, now)).await {
+            Ok(text) => text,
+            Err(failure) => failure.during("debug_dump").to_string(),
+        }
+    }
+
+    /// Runs a statement with one parameter behind the store's back; how many rows it changed.
+    #[cfg(feature = "test-hooks")]
+    #[doc(hidden)]
+    pub async fn tamper(&self, sql: &'static str, parameter: &str) -> Result<usize, SqliteError> {
+        let op = crate::ops::Tamper { sql, parameter: parameter.to_owned() };
+        self.writer.run(op).await.map_err(|failure| match failure {
+            Failure::Storage(error) => error,
+            Failure::Refused(_) => SqliteError::Closed,
+        })
+    }
+
+    /// A number found behind the store's back, by a query with one parameter.
+    #[cfg(feature = "test-hooks")]
+    #[doc(hidden)]
+    pub async fn count(&self, sql: &'static str, parameter: &str) -> Result<i64, SqliteError> {
+        let parameter = parameter.to_owned();
+        let read = move |c: &Connection| {
+            Ok(crate::tables::first(c, sql, [&parameter], |row| row.get(0))?.unwrap_or(0))
+        };
+        self.readers.read(read).await.map_err(|failure| match failure {
+            Failure::Storage(error) => error,
+            Failure::Refused(_) => SqliteError::Closed,
+        })
+    }
+
+    fn open(location: Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
+        let path = path_of(&location).to_owned();
+        if let Location::File { path, create: false } = &location
+            && !path.exists()
+        {
+            return Err(SqliteError::NotFound { path: path.clone() });
+        }
+        let clock = options.clock.clone().unwrap_or_else(|| Arc::new(WallClock));
+        let id = owners::fresh_id();
+        schema::check_before_touching(&location)?;
+        let mut connection = open_writer(&location, options.durability)?;
+        schema::migrate(&path, &mut connection)?;
+        let owner = match &location {
+            Location::Memory => Owner::alone(id),
+            Location::File { path, .. } => Owner::of_file(path, id).map_err(|error| {
+                SqliteError::ReadOnly { path: path.clone(), reason: error.to_string() }
+            })?,
+        };
+        let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
+        nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
+
+        let board = Arc::new(CommitBoard::new());
+        let config = WriterConfig {
+            location: location.clone(),
+            durability: options.durability,
+            clock: Arc::clone(&clock),
+            settings: Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() },
+            owner,
+            board: Arc::clone(&board),
+        };
+        let (writer, thread) =
+            writer::spawn(connection, config).map_err(|error| no_thread(&path, &error))?;
+        let readers = match &location {
+            Location::Memory => Readers::Writer(writer.clone()),
+            Location::File { path, .. } => {
+                Readers::of_file(path).map_err(|error| no_thread(path, &error))?
+            }
+        };
+        Ok(Self { writer, readers, board, clock, location, thread: Some(thread) })
+    }
+}
+
+impl Drop for SqliteProvider {
+    fn drop(&mut self) {
+        self.writer.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(target: "duroxide::providers", "the writing thread panicked");
+        }
+    }
+}
+
+impl fmt::Debug for SqliteProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteProvider").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+/// The machine's wall clock: what all processes that share a file agree on.
+struct WallClock;
+
+impl Clock for WallClock {
+    fn now_ms(&self) -> u64 {
+        wall_clock_ms()
+    }
+}
+
+fn no_thread(path: &Path, error: &std::io::Error) -> SqliteError {
+    let reason = format!("no thread could be started: {error}");
+    SqliteError::Other { path: path.to_owned(), reason }
+}

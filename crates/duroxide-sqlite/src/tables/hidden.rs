@@ -1,0 +1,98 @@
+//! Messages that are not due yet, in the order in which they will be.
+
+use rusqlite::{Connection, params};
+
+use super::messages::{Kind, Message};
+use super::{Sql, all, first, ms_in, run};
+
+/// A message that has become due.
+#[derive(Debug, Clone)]
+pub(crate) struct Due {
+    pub(crate) visible_at: i64,
+    pub(crate) seq: i64,
+    pub(crate) instance: i64,
+    pub(crate) kind: Kind,
+    pub(crate) attempts: u32,
+    pub(crate) payload: String,
+}
+
+pub(crate) fn insert(
+    c: &Connection,
+    instance: i64,
+    seq: i64,
+    visible_at: u64,
+    message: Message<'_>,
+) -> Sql<()> {
+    run(
+        c,
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            ms_in(visible_at),
+            seq,
+            instance,
+            message.kind as i64,
+            message.attempts,
+            message.payload
+        ],
+    )?;
+    Ok(())
+}
+
+/// The first messages that are due.
+pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<Due>> {
+    all(
+        c,
+        "SELECT visible_at, seq, instance, kind, attempts, payload FROM hidden
+         WHERE visible_at <= ?1 ORDER BY visible_at, seq LIMIT ?2",
+        params![ms_in(now), limit],
+        |row| {
+            Ok(Due {
+                visible_at: row.get(0)?,
+                seq: row.get(1)?,
+                instance: row.get(2)?,
+                kind: match row.get(3)? {
+                    1 => Kind::Start,
+                    2 => Kind::Queue,
+                    _ => Kind::Any,
+                },
+                attempts: row.get(4)?,
+                payload: row.get(5)?,
+            })
+        },
+    )
+}
+
+pub(crate) fn delete(c: &Connection, due: &Due) -> Sql<()> {
+    run(
+        c,
+        "DELETE FROM hidden WHERE visible_at = ?1 AND seq = ?2",
+        params![due.visible_at, due.seq],
+    )?;
+    Ok(())
+}
+
+/// When the next message becomes due.
+pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
+    first(c, "SELECT visible_at FROM hidden ORDER BY visible_at LIMIT 1", [], |row| row.get(0))
+}
+
+/// Whether a start waits for its time.
+pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
+    let found = first(
+        c,
+        "SELECT 1 FROM hidden WHERE instance = ?1 AND kind = 1 LIMIT 1",
+        [instance],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+    run(c, "DELETE FROM hidden WHERE instance = ?1", [instance])
+}
+
+pub(crate) fn count(c: &Connection) -> Sql<u64> {
+    let count = first(c, "SELECT count(*) FROM hidden", [], |row| row.get(0))?;
+    Ok(count.map_or(0, super::ms_out))
+}

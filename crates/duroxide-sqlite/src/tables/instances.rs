@@ -1,0 +1,169 @@
+//! Names and what they stand for.
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
+
+/// An instance: a name, and from its first commit on an orchestration.
+#[derive(Debug, Clone)]
+pub(crate) struct Instance {
+    pub(crate) key: i64,
+    pub(crate) id: String,
+    /// `None` until the instance exists for users (R8.11, R8.44).
+    pub(crate) identity: Option<Identity>,
+    /// Row of `pins` for the current execution; 0 for none.
+    pub(crate) pin: i64,
+}
+
+/// What the first commit makes of a name.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) execution: u64,
+    pub(crate) parent: Option<String>,
+    pub(crate) created_at: u64,
+    pub(crate) updated_at: u64,
+}
+
+macro_rules! columns {
+    () => {
+        "key, id, coalesce(pin, 0), name, version, execution, parent, created_at, updated_at"
+    };
+}
+
+fn read(row: &Row<'_>) -> Sql<Instance> {
+    let name: Option<String> = row.get(3)?;
+    let identity = match name {
+        None => None,
+        Some(name) => Some(Identity {
+            name,
+            version: row.get(4)?,
+            execution: id_out(row.get(5)?),
+            parent: row.get(6)?,
+            created_at: ms_out(row.get(7)?),
+            updated_at: ms_out(row.get(8)?),
+        }),
+    };
+    Ok(Instance { key: row.get(0)?, id: row.get(1)?, pin: row.get(2)?, identity })
+}
+
+pub(crate) fn by_id(c: &Connection, id: &str) -> Sql<Option<Instance>> {
+    first(c, concat!("SELECT ", columns!(), " FROM instances WHERE id = ?1"), [id], read)
+}
+
+pub(crate) fn by_key(c: &Connection, key: i64) -> Sql<Option<Instance>> {
+    first(c, concat!("SELECT ", columns!(), " FROM instances WHERE key = ?1"), [key], read)
+}
+
+/// Notes a name; its key.
+pub(crate) fn insert_name(c: &Connection, id: &str) -> Sql<i64> {
+    run(c, "INSERT INTO instances (id) VALUES (?1)", [id])?;
+    Ok(c.last_insert_rowid())
+}
+
+/// Makes a name an instance (R8.43).
+pub(crate) fn create(c: &Connection, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
+    run(
+        c,
+        "UPDATE instances SET name = ?2, version = ?3, execution = ?4, parent = ?5, created_at = ?6,
+         updated_at = ?7, pin = ?8 WHERE key = ?1",
+        params![
+            key,
+            identity.name,
+            identity.version,
+            id_in(identity.execution),
+            identity.parent,
+            ms_in(identity.created_at),
+            ms_in(identity.updated_at),
+            pin
+        ],
+    )?;
+    Ok(())
+}
+
+/// Keeps an instance up to date with a commit (R8.43, R8.47).
+pub(crate) fn update(c: &Connection, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
+    run(
+        c,
+        "UPDATE instances SET name = ?2, version = ?3, execution = ?4, updated_at = ?5, pin = ?6
+         WHERE key = ?1",
+        params![
+            key,
+            identity.name,
+            identity.version,
+            id_in(identity.execution),
+            ms_in(identity.updated_at),
+            pin
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn delete(c: &Connection, key: i64) -> Sql<()> {
+    run(c, "DELETE FROM instances WHERE key = ?1", [key])?;
+    Ok(())
+}
+
+/// Forgets a name that nothing speaks of any more.
+pub(crate) fn delete_if_mere_name(c: &Connection, key: i64) -> Sql<()> {
+    run(
+        c,
+        "DELETE FROM instances WHERE key = ?1 AND name IS NULL
+         AND NOT EXISTS (SELECT 1 FROM executions WHERE instance = ?1)
+         AND NOT EXISTS (SELECT 1 FROM hidden WHERE instance = ?1)
+         AND NOT EXISTS (SELECT 1 FROM work WHERE instance = ?1)
+         AND NOT EXISTS (SELECT 1 FROM kv WHERE instance = ?1)
+         AND NOT EXISTS (SELECT 1 FROM kv_delta WHERE instance = ?1)",
+        [key],
+    )?;
+    Ok(())
+}
+
+/// Direct children, oldest first.
+pub(crate) fn children(c: &Connection, parent: &str) -> Sql<Vec<String>> {
+    all(c, "SELECT id FROM instances WHERE parent = ?1 ORDER BY created_at, key", [parent], |row| {
+        row.get(0)
+    })
+}
+
+/// Instances, newest first.
+pub(crate) fn list(c: &Connection) -> Sql<Vec<String>> {
+    all(
+        c,
+        "SELECT id FROM instances WHERE name IS NOT NULL ORDER BY created_at DESC, key DESC",
+        [],
+        |row| row.get(0),
+    )
+}
+
+/// Instances whose current execution has this status, newest first.
+pub(crate) fn list_by_status(c: &Connection, status: &str) -> Sql<Vec<String>> {
+    all(
+        c,
+        "SELECT i.id FROM instances i
+         JOIN executions e ON e.instance = i.key AND e.number = i.execution
+         WHERE i.name IS NOT NULL AND e.status = ?1 ORDER BY i.created_at DESC, i.key DESC",
+        [status],
+        |row| row.get(0),
+    )
+}
+
+/// Keys of instances whose current execution ended before a time, oldest instance first (R6.70).
+pub(crate) fn ended_before(c: &Connection, limit: u64) -> Sql<Vec<i64>> {
+    all(
+        c,
+        "SELECT i.key FROM instances i
+         JOIN executions e ON e.instance = i.key AND e.number = i.execution
+         WHERE i.name IS NOT NULL AND e.completed_at < ?1 ORDER BY i.created_at, i.key",
+        [ms_in(limit)],
+        |row| row.get(0),
+    )
+}
+
+/// Keys of all instances, oldest first.
+pub(crate) fn keys(c: &Connection) -> Sql<Vec<i64>> {
+    all(c, "SELECT key FROM instances WHERE name IS NOT NULL ORDER BY created_at, key", [], |row| {
+        row.get(0)
+    })
+}

@@ -1,0 +1,151 @@
+//! What can be done with an instance's messages, and who is doing it.
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Sql, all, first, ms_in, run};
+use crate::token::Secret;
+
+/// What can be done with a mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum State {
+    /// Nothing: its lock ran out and it is empty, or its start is not due yet.
+    Resting = 0,
+    /// A turn can be fetched.
+    Ready = 1,
+    /// Somebody has a turn.
+    Locked = 2,
+    /// Messages for nobody, which a start may yet follow (R8.29).
+    Aside = 3,
+    /// Queue messages for nobody (R8.28).
+    Undeliverable = 4,
+}
+
+impl State {
+    fn from_stored(stored: i64) -> Self {
+        match stored {
+            1 => Self::Ready,
+            2 => Self::Locked,
+            3 => Self::Aside,
+            4 => Self::Undeliverable,
+            _ => Self::Resting,
+        }
+    }
+}
+
+/// The mailbox of one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mailbox {
+    pub(crate) state: State,
+    pub(crate) pin: i64,
+    /// Oldest message, while ready.
+    pub(crate) head: Option<i64>,
+    /// End of the lock, or of the patience with messages for nobody.
+    pub(crate) wake_at: Option<i64>,
+    /// The latest lock's secret, also after the lock ran out (R8.67).
+    pub(crate) token: Option<Secret>,
+    pub(crate) node: Option<i64>,
+}
+
+impl Mailbox {
+    /// A mailbox nobody has locked.
+    pub(crate) fn resting() -> Self {
+        Self { state: State::Resting, pin: 0, head: None, wake_at: None, token: None, node: None }
+    }
+
+    /// Whether somebody has it and has it still.
+    pub(crate) fn is_locked(&self, now: u64) -> bool {
+        self.state == State::Locked && self.wake_at.is_some_and(|until| ms_in(now) < until)
+    }
+}
+
+fn read(row: &Row<'_>) -> Sql<Mailbox> {
+    Ok(Mailbox {
+        state: State::from_stored(row.get(0)?),
+        pin: row.get(1)?,
+        head: row.get(2)?,
+        wake_at: row.get(3)?,
+        token: row.get(4)?,
+        node: row.get(5)?,
+    })
+}
+
+pub(crate) fn get(c: &Connection, instance: i64) -> Sql<Option<Mailbox>> {
+    first(
+        c,
+        "SELECT state, pin, head, wake_at, token, node FROM mailboxes WHERE instance = ?1",
+        [instance],
+        read,
+    )
+}
+
+pub(crate) fn put(c: &Connection, instance: i64, mailbox: &Mailbox) -> Sql<()> {
+    run(
+        c,
+        "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (instance) DO UPDATE SET state = excluded.state, pin = excluded.pin,
+         head = excluded.head, wake_at = excluded.wake_at, token = excluded.token,
+         node = excluded.node",
+        params![
+            instance,
+            mailbox.state as i64,
+            mailbox.pin,
+            mailbox.head,
+            mailbox.wake_at,
+            mailbox.token,
+            mailbox.node
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn delete(c: &Connection, instance: i64) -> Sql<()> {
+    run(c, "DELETE FROM mailboxes WHERE instance = ?1", [instance])?;
+    Ok(())
+}
+
+/// The ready mailbox with the oldest message among those with this pin: (head, instance).
+pub(crate) fn oldest_ready(c: &Connection, pin: i64) -> Sql<Option<(i64, i64)>> {
+    first(
+        c,
+        "SELECT head, instance FROM mailboxes WHERE pin = ?1 AND head IS NOT NULL
+         ORDER BY head LIMIT 1",
+        [pin],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+/// Mailboxes that time has changed.
+pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<i64>> {
+    all(
+        c,
+        "SELECT instance FROM mailboxes WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
+        params![ms_in(now), limit],
+        |row| row.get(0),
+    )
+}
+
+/// When time changes a mailbox next.
+pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT wake_at FROM mailboxes WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
+        [],
+        |row| row.get(0),
+    )
+}
+
+/// Mailboxes of instances that only queue messages speak of (R8.28).
+pub(crate) fn undeliverable(c: &Connection, limit: i64) -> Sql<Vec<i64>> {
+    all(c, "SELECT instance FROM mailboxes WHERE state = 4 LIMIT ?1", [limit], |row| row.get(0))
+}
+
+/// Ends the locks of an owner that is gone.
+pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE mailboxes SET wake_at = ?2 WHERE node = ?1 AND state = 2 AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}

@@ -1,0 +1,175 @@
+//! Messages that can be read, clustered by instance, in queue order.
+
+use rusqlite::{Connection, params};
+
+use super::{Sql, all, first, ms_in, run};
+
+/// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum Kind {
+    /// Anything not named below.
+    Any = 0,
+    /// Brings an instance into being.
+    Start = 1,
+    /// A message for a queue of the instance.
+    Queue = 2,
+}
+
+/// A message about to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) attempts: u32,
+    pub(crate) payload: &'a str,
+}
+
+/// A message of a locked batch.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken {
+    pub(crate) seq: i64,
+    pub(crate) attempts: u32,
+    pub(crate) payload: String,
+}
+
+pub(crate) fn insert(
+    c: &Connection,
+    instance: i64,
+    seq: i64,
+    since: u64,
+    message: Message<'_>,
+) -> Sql<()> {
+    run(
+        c,
+        "INSERT INTO messages (instance, seq, kind, attempts, taken, since, payload)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+        params![
+            instance,
+            seq,
+            message.kind as i64,
+            message.attempts,
+            ms_in(since),
+            message.payload
+        ],
+    )?;
+    Ok(())
+}
+
+/// Position of the oldest message.
+pub(crate) fn oldest(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
+        [instance],
+        |row| row.get(0),
+    )
+}
+
+/// All messages with their attempts so far.
+pub(crate) fn read(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
+    all(
+        c,
+        "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
+        [instance],
+        |row| Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: row.get(2)? }),
+    )
+}
+
+/// Makes all messages the locked batch and counts the attempt (R8.21).
+pub(crate) fn take(c: &Connection, instance: i64) -> Sql<()> {
+    run(
+        c,
+        "UPDATE messages SET attempts = min(attempts + 1, 4294967295), taken = 1
+         WHERE instance = ?1",
+        [instance],
+    )?;
+    Ok(())
+}
+
+/// Removes the locked batch (R8.42).
+pub(crate) fn delete_taken(c: &Connection, instance: i64) -> Sql<()> {
+    run(c, "DELETE FROM messages WHERE instance = ?1 AND taken", [instance])?;
+    Ok(())
+}
+
+/// Gives the locked batch back where it was (R8.66).
+pub(crate) fn untake(c: &Connection, instance: i64, uncount: bool) -> Sql<()> {
+    run(
+        c,
+        "UPDATE messages SET taken = 0, attempts = max(attempts - ?2, 0)
+         WHERE instance = ?1 AND taken",
+        params![instance, uncount],
+    )?;
+    Ok(())
+}
+
+/// Hides the locked batch until then (R8.65).
+pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64, uncount: bool) -> Sql<()> {
+    run(
+        c,
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
+         SELECT ?2, seq, instance, kind, max(attempts - ?3, 0), payload
+         FROM messages WHERE instance = ?1 AND taken",
+        params![instance, ms_in(until), uncount],
+    )?;
+    delete_taken(c, instance)
+}
+
+/// Whether a start is among the messages.
+pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
+    let found = first(
+        c,
+        "SELECT 1 FROM messages WHERE instance = ?1 AND kind = 1 LIMIT 1",
+        [instance],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+/// Whether all messages are queue messages.
+pub(crate) fn only_queue_messages(c: &Connection, instance: i64) -> Sql<bool> {
+    let other = first(
+        c,
+        "SELECT 1 FROM messages WHERE instance = ?1 AND kind <> 2 LIMIT 1",
+        [instance],
+        |_| Ok(()),
+    )?;
+    Ok(other.is_none())
+}
+
+/// Since when the oldest message can be read.
+pub(crate) fn oldest_since(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT since FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
+        [instance],
+        |row| row.get(0),
+    )
+}
+
+pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<String>> {
+    let payload = first(
+        c,
+        "SELECT payload FROM messages WHERE instance = ?1 AND seq = ?2",
+        [instance, seq],
+        |row| row.get(0),
+    )?;
+    run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
+    Ok(payload)
+}
+
+pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+    run(c, "DELETE FROM messages WHERE instance = ?1", [instance])
+}
+
+/// Messages that no valid lock covers.
+pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
+    let count = first(
+        c,
+        "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
+         WHERE NOT (q.taken AND m.state = 2 AND m.wake_at > ?1)",
+        [ms_in(now)],
+        |row| row.get(0),
+    )?;
+    Ok(count.map_or(0, super::ms_out))
+}

@@ -1,0 +1,68 @@
+//! One file per table: its statements and its row type. No decisions, no transactions.
+//!
+//! Statements are fixed texts with bound parameters, prepared once per connection. Ids are stored as
+//! the same 64 bits, times are cut off at the largest number SQLite has.
+
+pub(crate) mod instances;
+pub(crate) mod executions;
+pub(crate) mod history;
+pub(crate) mod messages;
+pub(crate) mod hidden;
+pub(crate) mod mailboxes;
+pub(crate) mod work;
+pub(crate) mod sessions;
+pub(crate) mod kv;
+pub(crate) mod custom_status;
+pub(crate) mod dead_letters;
+pub(crate) mod nodes;
+pub(crate) mod pins;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+/// Result of a statement.
+pub(crate) type Sql<T> = Result<T, rusqlite::Error>;
+
+/// Runs a statement; how many rows it changed.
+pub(crate) fn run(connection: &Connection, sql: &'static str, params: impl Params) -> Sql<usize> {
+    connection.prepare_cached(sql)?.execute(params)
+}
+
+/// The first row of a query, if there is one.
+pub(crate) fn first<T>(
+    connection: &Connection,
+    sql: &'static str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Sql<T>,
+) -> Sql<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(params, read).optional()
+}
+
+/// All rows of a query.
+pub(crate) fn all<T>(
+    connection: &Connection,
+    sql: &'static str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Sql<T>,
+) -> Sql<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+/// An id as it is stored: the same bits.
+pub(crate) fn id_in(id: u64) -> i64 {
+    id as i64
+}
+
+/// A stored id.
+pub(crate) fn id_out(stored: i64) -> u64 {
+    stored as u64
+}
+
+/// A time or a count as it is stored.
+pub(crate) fn ms_in(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// A stored time or count.
+pub(crate) fn ms_out(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or(0)
+}

@@ -1,0 +1,251 @@
+//! Queued activities.
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Sql, all, first, id_in, id_out, ms_in, run};
+use crate::token::Secret;
+
+/// An activity about to be queued.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewWork<'a> {
+    pub(crate) instance: i64,
+    pub(crate) execution: u64,
+    pub(crate) activity: u64,
+    pub(crate) tag: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) payload: &'a str,
+}
+
+/// A queued activity, without what it is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Work {
+    pub(crate) instance: i64,
+    pub(crate) attempts: u32,
+    /// When its lock ends or it becomes visible; `None` if it can be fetched.
+    pub(crate) wake_at: Option<i64>,
+    /// The latest lock's secret, also after the lock ran out (R8.76).
+    pub(crate) token: Option<Secret>,
+    pub(crate) session: Option<String>,
+}
+
+impl Work {
+    /// Whether somebody has it and has it still.
+    pub(crate) fn is_locked(&self, now: u64) -> bool {
+        self.token.is_some() && self.wake_at.is_some_and(|until| ms_in(now) < until)
+    }
+}
+
+/// An activity to be handed out.
+#[derive(Debug, Clone)]
+pub(crate) struct Payload {
+    pub(crate) attempts: u32,
+    pub(crate) session: Option<String>,
+    pub(crate) payload: String,
+}
+
+pub(crate) fn insert(c: &Connection, seq: i64, work: NewWork<'_>) -> Sql<()> {
+    run(
+        c,
+        "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
+        params![
+            seq,
+            work.instance,
+            id_in(work.execution),
+            id_in(work.activity),
+            work.tag,
+            work.session,
+            work.payload
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn get(c: &Connection, seq: i64) -> Sql<Option<Work>> {
+    first(
+        c,
+        "SELECT instance, attempts, wake_at, token, session FROM work WHERE seq = ?1",
+        [seq],
+        |row| {
+            Ok(Work {
+                instance: row.get(0)?,
+                attempts: row.get(1)?,
+                wake_at: row.get(2)?,
+                token: row.get(3)?,
+                session: row.get(4)?,
+            })
+        },
+    )
+}
+
+/// What an activity is to do.
+pub(crate) fn payload(c: &Connection, seq: i64) -> Sql<Option<Payload>> {
+    first(c, "SELECT attempts, session, payload FROM work WHERE seq = ?1", [seq], |row| {
+        Ok(Payload { attempts: row.get(0)?, session: row.get(1)?, payload: row.get(2)? })
+    })
+}
+
+fn seq_of(row: &Row<'_>) -> Sql<i64> {
+    row.get(0)
+}
+
+/// The oldest fetchable activity without tag and session.
+pub(crate) fn oldest_untagged(c: &Connection) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NULL
+         ORDER BY seq LIMIT 1",
+        [],
+        seq_of,
+    )
+}
+
+/// The oldest fetchable activity with this tag and without session.
+pub(crate) fn oldest_tagged(c: &Connection, tag: &str) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag = ?1
+         ORDER BY seq LIMIT 1",
+        [tag],
+        seq_of,
+    )
+}
+
+/// The first tag after `last` that fetchable activities without session have.
+pub(crate) fn next_tag(c: &Connection, last: Option<&str>) -> Sql<Option<String>> {
+    match last {
+        None => first(
+            c,
+            "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NOT NULL
+             ORDER BY tag LIMIT 1",
+            [],
+            |row| row.get(0),
+        ),
+        Some(last) => first(
+            c,
+            "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NULL AND tag > ?1
+             ORDER BY tag LIMIT 1",
+            [last],
+            |row| row.get(0),
+        ),
+    }
+}
+
+/// Which tags a worker takes, as parameters of a statement.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tags<'a> {
+    pub(crate) any: bool,
+    pub(crate) untagged: bool,
+    pub(crate) named: [Option<&'a str>; 5],
+}
+
+/// The oldest fetchable activity of a session that is free or belongs to this owner (R8.81).
+pub(crate) fn oldest_in_sessions(
+    c: &Connection,
+    owner: &str,
+    now: u64,
+    tags: &Tags<'_>,
+) -> Sql<Option<i64>> {
+    let [t1, t2, t3, t4, t5] = tags.named;
+    first(
+        c,
+        "SELECT w.seq FROM work w LEFT JOIN sessions s ON s.id = w.session
+         WHERE w.wake_at IS NULL AND w.session IS NOT NULL
+         AND (s.id IS NULL OR s.owner = ?1 OR s.until <= ?2)
+         AND (?3 OR (?4 AND w.tag IS NULL) OR w.tag IN (?5, ?6, ?7, ?8, ?9))
+         ORDER BY w.seq LIMIT 1",
+        params![owner, ms_in(now), tags.any, tags.untagged, t1, t2, t3, t4, t5],
+        seq_of,
+    )
+}
+
+/// Locks an activity and counts the attempt (R8.72).
+pub(crate) fn lock(c: &Connection, seq: i64, token: &Secret, until: u64, node: i64) -> Sql<()> {
+    run(
+        c,
+        "UPDATE work SET token = ?2, wake_at = ?3, node = ?4,
+         attempts = min(attempts + 1, 4294967295) WHERE seq = ?1",
+        params![seq, token, ms_in(until), node],
+    )?;
+    Ok(())
+}
+
+/// Holds a lock for longer.
+pub(crate) fn set_wake(c: &Connection, seq: i64, until: u64) -> Sql<()> {
+    run(c, "UPDATE work SET wake_at = ?2 WHERE seq = ?1", params![seq, ms_in(until)])?;
+    Ok(())
+}
+
+/// Gives an activity back (R8.76).
+pub(crate) fn release(c: &Connection, seq: i64, until: Option<u64>, attempts: u32) -> Sql<()> {
+    run(
+        c,
+        "UPDATE work SET token = NULL, node = NULL, wake_at = ?2, attempts = ?3 WHERE seq = ?1",
+        params![seq, until.map(ms_in), attempts],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn delete(c: &Connection, seq: i64) -> Sql<usize> {
+    run(c, "DELETE FROM work WHERE seq = ?1", [seq])
+}
+
+/// Removes an activity wherever it stands (R8.52).
+pub(crate) fn delete_activity(
+    c: &Connection,
+    instance: i64,
+    execution: u64,
+    activity: u64,
+) -> Sql<usize> {
+    run(
+        c,
+        "DELETE FROM work WHERE instance = ?1 AND execution = ?2 AND activity = ?3",
+        params![instance, id_in(execution), id_in(activity)],
+    )
+}
+
+pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+    run(c, "DELETE FROM work WHERE instance = ?1", [instance])
+}
+
+/// Lets time pass: locks end, rows become visible. How many.
+pub(crate) fn wake(c: &Connection, now: u64) -> Sql<usize> {
+    run(c, "UPDATE work SET wake_at = NULL WHERE wake_at <= ?1", [ms_in(now)])
+}
+
+/// When time changes something next.
+pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
+    first(
+        c,
+        "SELECT wake_at FROM work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
+        [],
+        |row| row.get(0),
+    )
+}
+
+/// Ends the locks of an owner that is gone.
+pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE work SET wake_at = ?2 WHERE node = ?1 AND token IS NOT NULL AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}
+
+/// Activities that no valid lock covers.
+pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
+    let count = first(
+        c,
+        "SELECT count(*) FROM work WHERE NOT (token IS NOT NULL AND ifnull(wake_at, 0) > ?1)",
+        [ms_in(now)],
+        |row| row.get(0),
+    )?;
+    Ok(count.map_or(0, super::ms_out))
+}
+
+/// Activities by owner execution and id, for dumps.
+pub(crate) fn sample(c: &Connection, limit: i64) -> Sql<Vec<(i64, u64, u64)>> {
+    all(c, "SELECT seq, execution, activity FROM work ORDER BY seq LIMIT ?1", [limit], |row| {
+        Ok((row.get(0)?, id_out(row.get(1)?), id_out(row.get(2)?)))
+    })
+}

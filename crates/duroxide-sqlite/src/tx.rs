@@ -1,0 +1,137 @@
+//! A transaction in progress, as operations see it: the data, the time, and what they note for later.
+
+use rusqlite::Connection;
+use semver::Version;
+
+use duroxide_core::provider::DeadLetter;
+
+use crate::tables::instances::{self, Instance};
+use crate::tables::{Sql, dead_letters, executions, nodes, pins};
+
+/// What every transaction of a store has in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Who we are in leases.
+    pub(crate) node: i64,
+    /// How long messages for nobody are kept (R8.29).
+    pub(crate) orphan_retention_ms: u64,
+}
+
+/// A transaction in progress.
+pub(crate) struct Tx<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) settings: Settings,
+    /// The time at which all of it happens.
+    pub(crate) now: u64,
+    pub(crate) notes: Notes,
+    /// First queue position not used, and how far the table knows.
+    positions: Option<Positions>,
+    pins: Option<Vec<(i64, Version)>>,
+}
+
+/// What is to be done once the transaction is committed, or still in it.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// A turn has become fetchable.
+    pub(crate) turns_ready: bool,
+    /// An activity has become fetchable, for somebody.
+    pub(crate) work_ready: bool,
+    /// Instances whose stored state changed (R8.134).
+    pub(crate) committed: Vec<String>,
+    /// To be logged.
+    pub(crate) dead_letters: Vec<DeadLetter>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Positions {
+    stored: i64,
+    next: i64,
+}
+
+impl<'c> Tx<'c> {
+    /// A transaction that has just begun.
+    pub(crate) fn new(connection: &'c Connection, settings: Settings, now: u64) -> Self {
+        let notes = Notes::default();
+        Self { connection, settings, now, notes, positions: None, pins: None }
+    }
+
+    /// The next queue position: later ones are larger, whoever asks.
+    pub(crate) fn next_seq(&mut self) -> Sql<i64> {
+        let mut positions = match self.positions {
+            Some(positions) => positions,
+            None => {
+                let stored = nodes::next_seq(self.connection)?;
+                Positions { stored, next: stored }
+            }
+        };
+        let seq = positions.next;
+        positions.next += 1;
+        self.positions = Some(positions);
+        Ok(seq)
+    }
+
+    /// An instance by its id, noted as a name if it is new.
+    pub(crate) fn instance(&self, id: &str) -> Sql<Instance> {
+        if let Some(known) = instances::by_id(self.connection, id)? {
+            return Ok(known);
+        }
+        let key = instances::insert_name(self.connection, id)?;
+        Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0 })
+    }
+
+    /// Whether a turn of the instance can run without a start message (R8.25).
+    pub(crate) fn is_known(&self, instance: &Instance) -> Sql<bool> {
+        if instance.identity.is_some() {
+            return Ok(true);
+        }
+        let newest = executions::newest(self.connection, instance.key)?;
+        Ok(newest.is_some_and(|execution| execution.started.is_some()))
+    }
+
+    /// The numbers of the pins that are accepted, and 0 for no pin.
+    pub(crate) fn accepted_pins(&mut self, accepts: impl Fn(&Version) -> bool) -> Sql<Vec<i64>> {
+        if self.pins.is_none() {
+            let stored = pins::list(self.connection)?;
+            let parsed = stored
+                .into_iter()
+                .filter_map(|(id, text)| Version::parse(&text).ok().map(|version| (id, version)));
+            self.pins = Some(parsed.collect());
+        }
+        let known = self.pins.iter().flatten();
+        let accepted = known.filter(|(_, version)| accepts(version)).map(|(id, _)| *id);
+        Ok(std::iter::once(0).chain(accepted).collect())
+    }
+
+    /// The number of a pin.
+    pub(crate) fn pin(&mut self, version: &Version) -> Sql<i64> {
+        if let Some((id, _)) = self.pins.iter().flatten().find(|(_, known)| known == version) {
+            return Ok(*id);
+        }
+        self.pins = None; // Read again when it is needed next: it may be new.
+        pins::number_of(self.connection, &version.to_string())
+    }
+
+    /// Takes a message out of circulation, for people to look at (R8.137).
+    pub(crate) fn bury(&mut self, instance: &str, payload: String, reason: &str) -> Sql<()> {
+        let letter = DeadLetter {
+            instance: Some(instance.to_owned()),
+            payload,
+            reason: reason.to_owned(),
+            at_ms: self.now,
+        };
+        dead_letters::insert(self.connection, &letter)?;
+        self.notes.dead_letters.push(letter);
+        Ok(())
+    }
+
+    /// Writes down what was counted in memory; comes last.
+    pub(crate) fn finish(self, batch: i64) -> Sql<Notes> {
+        if let Some(Positions { stored, next }) = self.positions
+            && stored != next
+        {
+            nodes::set_next_seq(self.connection, next)?;
+        }
+        nodes::mark(self.connection, self.settings.node, batch)?;
+        Ok(self.notes)
+    }
+}

@@ -1,0 +1,131 @@
+//! An operation on its way through the writer, with the one who waits for it.
+
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::error::{Failure, OpError, SqliteError};
+use crate::ops::Op;
+use crate::tx::Tx;
+
+/// Which queue a fetch waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Turns.
+    Turns,
+    /// Activities.
+    Work,
+}
+
+/// For how long a fetch waits, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) queue: Queue,
+    pub(crate) until: Instant,
+}
+
+/// An operation of any kind.
+pub(crate) trait Job: Send {
+    /// Does it within a transaction. An error undoes the transaction; a refusal is an answer.
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error>;
+    /// Forgets what `run` brought, because its transaction was undone.
+    fn reset(&mut self);
+    /// Whether it found what it came for; others may wait on.
+    fn is_done(&self) -> bool;
+    /// Whether its effect has to survive a power loss.
+    fn must_last(&self) -> bool;
+    /// How long it may wait, if it is one that waits.
+    fn patience(&self) -> Option<Patience>;
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool;
+    /// Tells the caller, after the commit. If the caller is gone, what puts that right.
+    fn answer(self: Box<Self>) -> Option<Box<dyn Job>>;
+    /// Tells the caller that it did not happen.
+    fn fail(self: Box<Self>, error: &SqliteError);
+}
+
+/// Answer of the writer.
+pub(crate) type Answer<T> = Result<T, Failure>;
+
+/// An operation, its caller, and what came of it.
+struct Pending<O: Op> {
+    op: O,
+    patience: Option<Patience>,
+    /// `None` for jobs of our own.
+    reply: Option<oneshot::Sender<Answer<O::Output>>>,
+    outcome: Option<Answer<O::Output>>,
+}
+
+/// A job whose answer somebody waits for.
+pub(crate) fn attended<O: Op>(
+    op: O,
+    patience: Option<Patience>,
+) -> (Box<dyn Job>, oneshot::Receiver<Answer<O::Output>>) {
+    let (reply, answer) = oneshot::channel();
+    (Box::new(Pending { op, patience, reply: Some(reply), outcome: None }), answer)
+}
+
+/// A job nobody waits for.
+pub(crate) fn unattended<O: Op>(op: O) -> Box<dyn Job> {
+    Box::new(Pending { op, patience: None, reply: None, outcome: None })
+}
+
+impl<O: Op> Job for Pending<O> {
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error> {
+        self.outcome = match self.op.apply(tx) {
+            Ok(output) => Some(Ok(output)),
+            Err(OpError::Refused(refusal)) => Some(Err(Failure::Refused(refusal))),
+            Err(OpError::Storage(error)) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.outcome = None;
+    }
+
+    fn is_done(&self) -> bool {
+        match &self.outcome {
+            Some(Ok(output)) => O::is_worth_waiting_for(output),
+            Some(Err(_)) => true,
+            None => false,
+        }
+    }
+
+    fn must_last(&self) -> bool {
+        self.op.must_last()
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        self.patience
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+
+    fn answer(self: Box<Self>) -> Option<Box<dyn Job>> {
+        let outcome = self.outcome?;
+        let Some(reply) = self.reply else {
+            if let Err(failure) = outcome {
+                let error = failure.during("give back");
+                tracing::debug!(target: "duroxide::providers", %error, "nothing to give back");
+            }
+            return None;
+        };
+        match reply.send(outcome) {
+            Err(Ok(output)) => O::undo(output),
+            Ok(()) | Err(Err(_)) => None,
+        }
+    }
+
+    fn fail(self: Box<Self>, error: &SqliteError) {
+        match self.reply {
+            // A caller that is gone needs no answer.
+            Some(reply) => drop(reply.send(Err(Failure::Storage(error.clone())))),
+            None => {
+                tracing::warn!(target: "duroxide::providers", %error, "lock not given back");
+            }
+        }
+    }
+}

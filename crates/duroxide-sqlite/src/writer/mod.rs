@@ -1,0 +1,26 @@
+//! The one place that writes.
+//!
+//! ```text
+//!   callers            inbox              writer thread                       file
+//!   ───────            ─────              ─────────────                       ────
+//!   serialise ── Job ──▶ ▥▥▥▥ ──▶ begin ─▶ run each ─▶ serve parked ─▶ commit ──▶ fsync
+//!      ▲                                                                 │
+//!      └──────────────────────── answer ◀────────────────────────────────┘
+//! ```
+//!
+//! Whatever waits in the inbox becomes one transaction; while it is being committed the next one
+//! gathers. Nobody hears "done" before the commit has returned. A fetch that finds nothing is parked
+//! and served inside the very transaction that brings something for it.
+//!
+//! This folder knows nothing of what an operation means.
+
+mod job;
+mod handle;
+mod parked;
+mod thread;
+mod batch;
+mod watch;
+
+pub(crate) use handle::WriterHandle;
+pub(crate) use job::{Job, Patience, Queue, unattended};
+pub(crate) use thread::{WriterConfig, spawn};

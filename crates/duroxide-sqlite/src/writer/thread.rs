@@ -1,0 +1,160 @@
+//! The thread: wait, gather, commit, answer; and look around now and then.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use duroxide_core::clock::Clock;
+use rusqlite::Connection;
+
+use super::handle::{Message, WriterHandle};
+use super::job::{Job, Queue};
+use super::parked::Parked;
+use super::watch::Watch;
+use crate::commit_board::CommitBoard;
+use crate::error::SqliteError;
+use crate::options::Durability;
+use crate::owners::Owner;
+use crate::tables::{hidden, mailboxes, sessions, work};
+use crate::tx::Settings;
+use crate::url::Location;
+
+/// Jobs in one transaction at most: a bound on how long the first of them waits for the last.
+const BATCH_MAX: usize = 512;
+
+/// What a writer needs to know.
+pub(crate) struct WriterConfig {
+    pub(crate) location: Location,
+    pub(crate) durability: Durability,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) owner: Owner,
+    pub(crate) board: Arc<CommitBoard>,
+}
+
+/// Starts the writer on its connection.
+pub(crate) fn spawn(
+    connection: Connection,
+    config: WriterConfig,
+) -> std::io::Result<(WriterHandle, JoinHandle<()>)> {
+    let (sender, inbox) = channel();
+    let builder = std::thread::Builder::new().name("duroxide-sqlite".to_owned());
+    let thread = builder.spawn(move || Writer::new(connection, config, inbox).run())?;
+    Ok((WriterHandle::new(sender), thread))
+}
+
+/// The writer's state; it belongs to one thread.
+pub(super) struct Writer {
+    /// `None` while the file cannot be opened.
+    pub(super) connection: Option<Connection>,
+    pub(super) config: WriterConfig,
+    pub(super) parked: Parked,
+    pub(super) watch: Watch,
+    /// Number of the next transaction.
+    pub(super) next_batch: i64,
+    /// Whether commits wait for the disk at present.
+    pub(super) waits_for_disk: bool,
+    inbox: Receiver<Message>,
+    closing: bool,
+}
+
+impl Writer {
+    fn new(connection: Connection, config: WriterConfig, inbox: Receiver<Message>) -> Self {
+        let waits_for_disk = config.durability == Durability::Full;
+        Self {
+            watch: Watch::new(&config.location, &connection),
+            connection: Some(connection),
+            parked: Parked::default(),
+            next_batch: 1,
+            waits_for_disk,
+            config,
+            inbox,
+            closing: false,
+        }
+    }
+
+    fn run(mut self) {
+        while !self.closing {
+            let mut batch = self.gather();
+            self.look_around();
+            if batch.is_empty() {
+                self.serve_parked();
+            } else {
+                self.process(&mut batch);
+            }
+            self.answer_parked();
+        }
+        self.parked.drain().into_iter().for_each(|job| job.fail(&SqliteError::Closed));
+        self.sign_off();
+    }
+
+    /// Waits for something to do, then takes all there is.
+    fn gather(&mut self) -> Vec<Box<dyn Job>> {
+        let mut batch = Vec::new();
+        let first = match self.sleep_limit() {
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(limit) => self.inbox.recv_timeout(limit),
+        };
+        match first {
+            Ok(message) => self.take(message, &mut batch),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => self.closing = true,
+        }
+        while batch.len() < BATCH_MAX && !self.closing {
+            match self.inbox.try_recv() {
+                Ok(message) => self.take(message, &mut batch),
+                Err(_) => break,
+            }
+        }
+        batch
+    }
+
+    fn take(&mut self, message: Message, batch: &mut Vec<Box<dyn Job>>) {
+        match message {
+            Message::Job(job) if job.is_abandoned() => {}
+            Message::Job(job) => batch.push(job),
+            Message::Watch => {}
+            Message::Close => self.closing = true,
+        }
+    }
+
+    /// How long to sleep if nobody calls; `None` is for ever.
+    fn sleep_limit(&mut self) -> Option<Duration> {
+        if self.parked.is_empty() && !self.config.board.is_watched() {
+            return None;
+        }
+        let now = Instant::now();
+        let until_deadline =
+            self.parked.first_deadline().map(|deadline| deadline.saturating_duration_since(now));
+        let until_due = self
+            .next_due()
+            .map(|due| Duration::from_millis(due.saturating_sub(self.config.clock.now_ms())));
+        let until_look = self.watch.next_look(now);
+        [until_deadline, until_due, until_look].into_iter().flatten().min()
+    }
+
+    /// When time alone changes something for those who wait.
+    fn next_due(&self) -> Option<u64> {
+        let connection = self.connection.as_ref()?;
+        let now = self.config.clock.now_ms();
+        let mut due = Vec::new();
+        if self.parked.waits_for(Queue::Turns) {
+            due.push(hidden::next_due(connection));
+            due.push(mailboxes::next_due(connection));
+        }
+        if self.parked.waits_for(Queue::Work) {
+            due.push(work::next_due(connection));
+            due.push(sessions::next_due(connection, now));
+        }
+        // Should this fail, the next look around is not far, and the next fetch reports it.
+        let due = due.into_iter().filter_map(|due| due.ok().flatten());
+        due.min().map(crate::tables::ms_out)
+    }
+
+    /// Tells those who have been waiting long enough, or have what they waited for.
+    fn answer_parked(&mut self) {
+        let over = self.parked.take_served(Instant::now());
+        self.answer(over);
+    }
+}

@@ -1,0 +1,136 @@
+//! Looking around: have other processes changed the file, do they still live, is the file still
+//! there? Only while somebody waits.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::thread::Writer;
+use crate::connection::path_of;
+use crate::error::SqliteError;
+use crate::url::Location;
+
+/// Pause between looks while we seem to be alone.
+const ALONE: Duration = Duration::from_millis(100);
+/// Pause between looks while others have the file open.
+const IN_COMPANY: Duration = Duration::from_millis(10);
+/// Pause between questions whether the others live.
+const PULSE: Duration = Duration::from_millis(250);
+
+/// What was seen last.
+pub(super) struct Watch {
+    /// `None` for a store nobody else can open.
+    file: Option<WatchedFile>,
+    data_version: Option<i64>,
+    in_company: bool,
+    looked_at: Instant,
+    pulse_at: Option<Instant>,
+}
+
+struct WatchedFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Watch {
+    pub(super) fn new(location: &Location, connection: &Connection) -> Self {
+        let file = match location {
+            Location::Memory => None,
+            Location::File { path, .. } => {
+                Some(WatchedFile { identity: identity_of(path), path: path.clone() })
+            }
+        };
+        Self {
+            file,
+            data_version: data_version(connection),
+            in_company: false,
+            looked_at: Instant::now(),
+            pulse_at: None,
+        }
+    }
+
+    /// How long until the next look.
+    pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
+        self.file.as_ref()?;
+        Some((self.looked_at + self.interval()).saturating_duration_since(now))
+    }
+
+    /// Others were seen, or not.
+    pub(super) fn note_company(&mut self, in_company: bool) {
+        self.in_company = in_company;
+    }
+
+    /// The connection is a new one.
+    pub(super) fn forget(&mut self) {
+        self.data_version = None;
+        if let Some(file) = &mut self.file {
+            file.identity = identity_of(&file.path);
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        if self.in_company { IN_COMPANY } else { ALONE }
+    }
+}
+
+impl Writer {
+    /// Looks around if it is time to.
+    pub(super) fn look_around(&mut self) {
+        let now = Instant::now();
+        if self.watch.file.is_none() || now < self.watch.looked_at + self.watch.interval() {
+            return;
+        }
+        self.watch.looked_at = now;
+        self.notice_changes();
+        if self.watch.pulse_at.is_none_or(|at| at + PULSE <= now) {
+            self.watch.pulse_at = Some(now);
+            self.notice_loss();
+            self.bury_dead_owners();
+        }
+    }
+
+    /// Other processes have committed something: it may be for those who wait here.
+    fn notice_changes(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let version = data_version(connection);
+        if version.is_some() && self.watch.data_version != version {
+            self.watch.data_version = version;
+            self.watch.in_company = true;
+            self.config.board.ring_all();
+            self.serve_parked();
+        }
+    }
+
+    /// A file that is deleted or replaced is not our store any more.
+    fn notice_loss(&mut self) {
+        let Some(file) = &self.watch.file else { return };
+        let found = identity_of(&file.path);
+        if file.identity.is_none() || found == file.identity || self.connection.is_none() {
+            return;
+        }
+        let path = path_of(&self.config.location).to_owned();
+        let reason = "it was deleted or replaced while in use".to_owned();
+        let error = SqliteError::Io { path, reason };
+        tracing::error!(target: "duroxide::providers", %error, "store lost");
+        self.connection = None;
+        self.parked.drain().into_iter().for_each(|job| job.fail(&error));
+    }
+}
+
+fn data_version(connection: &Connection) -> Option<i64> {
+    let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
+    statement.query_row([], |row| row.get(0)).ok()
+}
+
+/// What tells one file from another of the same name.
+#[cfg(unix)]
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity_of(_path: &Path) -> Option<(u64, u64)> {
+    None
+}
