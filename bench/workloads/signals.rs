@@ -18,6 +18,7 @@ pub(crate) struct Signals {
     /// One permit for each instance that may be in flight; a finished one gives its permit back.
     pub(crate) window: Semaphore,
     changed: Notify,
+    last_done: Mutex<Option<Instant>>,
     span: Mutex<Span>,
     stamps: Mutex<HashMap<String, Stamp>>,
 }
@@ -54,6 +55,7 @@ impl Signals {
             done: AtomicU64::new(0),
             window: Semaphore::new(0),
             changed: Notify::new(),
+            last_done: Mutex::default(),
             span: Mutex::default(),
             stamps: Mutex::default(),
         }
@@ -76,6 +78,7 @@ impl Signals {
 
     /// An instance did what it was started for.
     pub(crate) fn done(&self) {
+        *lock(&self.last_done) = Some(Instant::now());
         self.done.fetch_add(1, Ordering::Relaxed);
         self.window.add_permits(1);
         self.changed.notify_waiters();
@@ -93,6 +96,11 @@ impl Signals {
     /// How many instances are done.
     pub(crate) fn done_count(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
+    }
+
+    /// When the last one was done.
+    pub(crate) fn last_done(&self) -> Option<Instant> {
+        *lock(&self.last_done)
     }
 
     /// How many steps of a one-activity orchestration were made: begin, activity, end.

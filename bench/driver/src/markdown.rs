@@ -2,13 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::results::{CaseResults, Results};
+use crate::results::{CaseResults, OTHERS_PERCENT, Results};
 use crate::summary::Summary;
 use crate::targets;
 use crate::variant::{OURS, OURS_WITHOUT_FSYNC, REFERENCE, TUNED};
-
-/// Where other processes used more of the machine than this, a note says so.
-const OTHERS_PERCENT: f64 = 5.0;
 
 /// One line per figure of a case, for those who watch.
 pub(crate) fn progress(results: &CaseResults) -> String {
@@ -176,7 +173,8 @@ fn verdicts(results: &Results) -> String {
     table += &row(&["---", "--:", "---"]);
     for verdict in verdicts {
         let met = if verdict.met { "yes" } else { "**no**" };
-        table += &row(&[&verdict.text, &number(Some(verdict.value)), met]);
+        let rough = if verdict.rough { " (rough)" } else { "" };
+        table += &row(&[&verdict.text, &number(Some(verdict.value)), &format!("{met}{rough}")]);
     }
     table + "\n"
 }
@@ -184,27 +182,31 @@ fn verdicts(results: &Results) -> String {
 /// What a reader has to know about single figures.
 fn notes(results: &Results) -> String {
     let mut lines = others(results);
-    for case in &results.cases {
-        for (variant, summary) in &case.variants {
-            let who = format!("{}, {}", case.case.title, variant.name);
-            if summary.max("cut") > 0.0 {
-                let _ = writeln!(
-                    lines,
-                    "- {who}: cut off before its end; per-step figures are of the steps that were made."
-                );
-            }
-            for (name, words) in [
-                ("failed", "orchestrations failed"),
-                ("unfinished", "orchestrations were not finished"),
-                ("start_errors", "starts were refused by the store and tried again"),
-                ("provider_errors", "storage errors in the runtime"),
-            ] {
+    for (name, words) in [
+        ("cut", "Cut off before the end; figures per step are of the steps that were made"),
+        ("failed", "Orchestrations that failed"),
+        ("unfinished", "Orchestrations that were not finished"),
+        ("start_errors", "Starts that the store refused and that were tried again"),
+        ("provider_errors", "Storage errors in the runtime"),
+    ] {
+        let mut places = Vec::new();
+        for case in &results.cases {
+            for (variant, summary) in &case.variants {
                 let count = summary.max(name);
+                let times = if name == "cut" { String::new() } else { format!(": {count}") };
                 if count > 0.0 {
-                    let _ = writeln!(lines, "- {who}: {count} {words}.");
+                    places.push(format!("{}, {}{times}", case.case.title, variant.name));
                 }
             }
+        }
+        if !places.is_empty() {
+            let _ = writeln!(lines, "- {words}: {}.", places.join("; "));
+        }
+    }
+    for case in &results.cases {
+        for (variant, summary) in &case.variants {
             for failure in summary.failures() {
+                let who = format!("{}, {}", case.case.title, variant.name);
                 let _ = writeln!(lines, "- {who}: a run failed: {failure}.");
             }
         }
@@ -214,17 +216,12 @@ fn notes(results: &Results) -> String {
 
 /// Where others were busy, and how busy.
 fn others(results: &Results) -> String {
-    let share = |case: &CaseResults| {
-        let each = case.variants.iter().map(|(_, summary)| summary.max("others_percent"));
-        each.fold(0.0, f64::max)
-    };
-    let busy = results.cases.iter().map(|case| (case.case.title, share(case)));
-    let busy: Vec<_> = busy.filter(|(_, share)| *share > OTHERS_PERCENT).collect();
+    let busy = results.cases.iter().map(|case| (case.case.title, case.others_percent()));
+    let busy = busy.filter(|(_, share)| *share > OTHERS_PERCENT);
+    let busy: Vec<_> = busy.map(|(title, share)| format!("{title} ({share:.0} %)")).collect();
     if busy.is_empty() {
         return String::new();
     }
-    let busy: Vec<_> =
-        busy.iter().map(|(title, share)| format!("{title} ({share:.0} %)")).collect();
     let busy = busy.join(", ");
     format!("- Other processes used the machine as well, so these are rough figures: {busy}.\n")
 }

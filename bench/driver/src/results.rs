@@ -11,6 +11,9 @@ use crate::summary::Summary;
 use crate::variant::{REFERENCE, TUNED, Variant};
 use crate::{Failure, chart, machine, markdown, targets};
 
+/// Where other processes used more of the machine than this, figures are rough.
+pub(crate) const OTHERS_PERCENT: f64 = 5.0;
+
 /// A whole run of the benchmark.
 pub(crate) struct Results {
     pub(crate) machine: String,
@@ -64,7 +67,7 @@ impl Results {
 
     fn to_json(&self) -> Value {
         let targets = targets::check(self).into_iter().map(
-            |verdict| json!({ "target": verdict.text, "value": verdict.value, "met": verdict.met }),
+            |verdict| json!({ "target": verdict.text, "value": verdict.value, "met": verdict.met, "rough": verdict.rough }),
         );
         json!({
             "machine": self.machine,
@@ -99,7 +102,7 @@ impl CaseResults {
             Better::Higher => (this, other),
             Better::Lower => (other, this),
         };
-        (below > 0.0).then(|| above / below)
+        (above > 0.0 && below > 0.0).then(|| above / below)
     }
 
     /// The better of the reference's two variants. Tuning is done on short runs, so its winner can
@@ -112,6 +115,12 @@ impl CaseResults {
             (_, true) => Some(REFERENCE),
             _ => None,
         }
+    }
+
+    /// The largest share of the machine that other processes used meanwhile, in percent.
+    pub(crate) fn others_percent(&self) -> f64 {
+        let each = self.variants.iter().map(|(_, summary)| summary.max("others_percent"));
+        each.fold(0.0, f64::max)
     }
 
     fn to_json(&self) -> Value {

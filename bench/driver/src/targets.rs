@@ -1,7 +1,7 @@
 //! What we mean to reach, and whether we do.
 
 use crate::plan::CASES;
-use crate::results::Results;
+use crate::results::{OTHERS_PERCENT, Results};
 use crate::variant::{OURS, REFERENCE};
 
 /// A target and what was measured.
@@ -9,6 +9,8 @@ pub(crate) struct Verdict {
     pub(crate) text: String,
     pub(crate) value: f64,
     pub(crate) met: bool,
+    /// Others were busy meanwhile, so it says little.
+    pub(crate) rough: bool,
 }
 
 struct Target {
@@ -110,6 +112,7 @@ impl Target {
         let words = if is_floor { "at least" } else { "at most" };
         let text = format!("{}: {words} {limit} {what}", case.title);
         let met = if is_floor { value >= limit } else { value <= limit };
-        Some(Verdict { text, value, met })
+        let rough = measured.others_percent() > OTHERS_PERCENT;
+        Some(Verdict { text, value, met, rough })
     }
 }
