@@ -16,8 +16,6 @@ use crate::store::{self, Store};
 /// How often a start is tried again before the run is given up.
 const START_ATTEMPTS: u32 = 200;
 const START_PAUSE: Duration = Duration::from_millis(5);
-/// How many tasks start instances at the same time.
-const STARTERS: u64 = 32;
 
 /// Where a case is measured.
 pub(crate) struct Lab {
@@ -98,38 +96,6 @@ impl Lab {
             tokio::time::sleep(START_PAUSE).await;
         }
         Ok(self.client.start_orchestration(id, name, input).await?)
-    }
-
-    /// Starts `count` instances `prefix-0`, `prefix-1`, …, many at a time, until `deadline`.
-    /// Tells how many were started.
-    pub(crate) async fn start_many(
-        self: &Arc<Self>,
-        work: (&str, &str, &str),
-        count: u64,
-        deadline: Instant,
-    ) -> Result<u64, Failure> {
-        let next = Arc::new(AtomicU64::new(0));
-        let started = Arc::new(AtomicU64::new(0));
-        let mut starters = tokio::task::JoinSet::new();
-        for _ in 0..STARTERS.min(count) {
-            let (lab, next, started) = (self.clone(), next.clone(), started.clone());
-            let (prefix, name, input) = (work.0.to_owned(), work.1.to_owned(), work.2.to_owned());
-            starters.spawn(async move {
-                while Instant::now() < deadline {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        break;
-                    }
-                    lab.start(&format!("{prefix}-{number}"), &name, &input).await?;
-                    started.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok::<(), Failure>(())
-            });
-        }
-        while let Some(ended) = starters.join_next().await {
-            ended??;
-        }
-        Ok(started.load(Ordering::Relaxed))
     }
 
     /// Waits for a result as a client does.

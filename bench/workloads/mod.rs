@@ -7,6 +7,7 @@ mod percentiles;
 mod signals;
 mod handlers;
 mod lab;
+mod starters;
 mod outcome;
 mod cases;
 

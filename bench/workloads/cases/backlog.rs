@@ -7,6 +7,7 @@ use crate::workloads::Failure;
 use crate::workloads::args::Args;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
+use crate::workloads::starters::{Herd, Limits};
 
 /// Steps of a hello: first turn, activity, last turn.
 const STEPS: f64 = 3.0;
@@ -17,7 +18,8 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
     let lab = Arc::new(Lab::open(args).await?);
     let filling_since = Instant::now();
     let deadline = filling_since + FILLING;
-    let queued = lab.start_many(("i", "Hello", "hello"), count, deadline).await?;
+    let herd = Herd { prefix: "i", orchestration: "Hello", input: "hello" };
+    let queued = herd.start(&lab, Limits { count, window: None, deadline }).await?;
     let filled_in = filling_since.elapsed().as_secs_f64();
     let mut lab = Arc::into_inner(lab).ok_or("a starter is left over")?;
 

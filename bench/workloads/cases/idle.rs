@@ -7,6 +7,7 @@ use crate::workloads::Failure;
 use crate::workloads::args::Args;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
+use crate::workloads::starters::{Herd, Limits};
 
 /// Finished and sleeping instances that lie about.
 const BYSTANDERS: u64 = 20;
@@ -18,8 +19,11 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     lab.warm_up().await?;
     let lab = Arc::new(lab);
     let deadline = Instant::now() + Duration::from_secs(30);
-    lab.start_many(("done", "Hello", "hello"), BYSTANDERS, deadline).await?;
-    lab.start_many(("asleep", "Sleeper", ""), BYSTANDERS, deadline).await?;
+    let limits = Limits { count: BYSTANDERS, window: None, deadline };
+    let finished = Herd { prefix: "done", orchestration: "Hello", input: "hello" };
+    finished.start(&lab, limits).await?;
+    let asleep = Herd { prefix: "asleep", orchestration: "Sleeper", input: "" };
+    asleep.start(&lab, limits).await?;
     let all_done = |done: u64| (done >= 2 * BYSTANDERS).then_some(());
     lab.signals.until(deadline, |signals| all_done(signals.done_count())).await;
     tokio::time::sleep(SETTLE).await;

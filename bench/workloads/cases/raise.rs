@@ -11,6 +11,7 @@ use crate::workloads::args::Args;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
 use crate::workloads::percentiles::percentile;
+use crate::workloads::starters::{Herd, Limits};
 
 const WAITERS: u64 = 300;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,9 +23,10 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     lab.warm_up().await?;
     let lab = Arc::new(lab);
     let deadline = Instant::now() + PATIENCE;
-    let started = lab.start_many(("r", "Waiter", ""), WAITERS, deadline).await?;
+    let herd = Herd { prefix: "r", orchestration: "Waiter", input: "" };
+    let started = herd.start(&lab, Limits { count: WAITERS, window: None, deadline }).await?;
     for number in 0..started {
-        subscribed(&lab, &format!("r-{number}"), deadline).await?;
+        subscribed(&lab, &herd.id(number), deadline).await?;
     }
 
     let watch = Stopwatch::start()?;
@@ -32,7 +34,7 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     let mut latencies = Vec::new();
     for (number, pause) in (0..started).zip(PAUSES_MS.iter().cycle()) {
         tokio::time::sleep(Duration::from_millis(*pause)).await;
-        let id = format!("r-{number}");
+        let id = herd.id(number);
         let raised_at = Instant::now();
         lab.client.raise_event(id.as_str(), "Go", "now").await?;
         let resumed = lab.signals.until(raised_at + PATIENCE, |signals| signals.stamp(&id)).await;

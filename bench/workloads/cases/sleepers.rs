@@ -7,12 +7,15 @@ use crate::workloads::Failure;
 use crate::workloads::args::Args;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
+use crate::workloads::starters::{Herd, Limits};
 use crate::workloads::usage::resident_bytes;
 
 /// Instances that are there before memory is looked at the first time.
 const FIRST: u64 = 200;
 /// Time for buffers to be given back.
 const SETTLE: Duration = Duration::from_secs(2);
+/// How many may be queued: those who wait for their first turn do not sleep yet.
+const WINDOW: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
@@ -40,7 +43,9 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
 async fn sleep(lab: &Arc<Lab>, prefix: &str, count: u64) -> Result<u64, Failure> {
     let before = lab.signals.done_count();
     let deadline = Instant::now() + lab.args.budget();
-    let started = lab.start_many((prefix, "Sleeper", ""), count, deadline).await?;
+    let herd = Herd { prefix, orchestration: "Sleeper", input: "" };
+    let limits = Limits { count, window: Some(WINDOW), deadline };
+    let started = herd.start(lab, limits).await?;
     let all = |done: u64| (done >= before + started).then_some(());
     let patience = Instant::now() + PATIENCE;
     lab.signals.until(patience, |signals| all(signals.done_count())).await;

@@ -1,15 +1,14 @@
 //! As many instances as can be, a fixed number of them in flight.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::workloads::Failure;
 use crate::workloads::args::Args;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
+use crate::workloads::starters::{Herd, Limits};
 
-const STARTERS: usize = 32;
 /// How long nothing may happen before the store is asked.
 const STALL: Duration = Duration::from_secs(2);
 /// How long the last ones in flight may take.
@@ -18,23 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Starts instances for as long as the budget lasts and waits for all of them.
 pub(super) async fn run(
     args: Args,
-    name: &'static str,
+    name: &str,
     input: &str,
     window: usize,
 ) -> Result<Outcome, Failure> {
     let mut lab = Lab::open(args).await?;
     lab.warm_up().await?;
     let lab = Arc::new(lab);
-    lab.signals.window.add_permits(window);
+    let herd = Herd { prefix: "i", orchestration: name, input };
 
     let watch = Stopwatch::start()?;
     let began_at = watch.began_at;
-    let started = start_all(&lab, name, input, window).await?;
+    let deadline = began_at + lab.args.budget();
+    let limits = Limits { count: u64::MAX, window: Some(window), deadline };
+    let started = herd.start(&lab, limits).await?;
     let all_done = drain(&lab, started).await?;
     if all_done {
         // What the code has returned is not yet stored: wait for the youngest as a client does.
         for number in started.saturating_sub(window as u64)..started {
-            lab.wait(&id(number), PATIENCE).await?;
+            lab.wait(&herd.id(number), PATIENCE).await?;
         }
     }
     let measured = watch.stop()?;
@@ -49,40 +50,6 @@ pub(super) async fn run(
         .figure("per_second", completed as f64 / elapsed.as_secs_f64())
         .fact("failed", failed)
         .fact("unfinished", started.saturating_sub(completed + failed)))
-}
-
-fn id(number: u64) -> String {
-    format!("i-{number}")
-}
-
-async fn start_all(
-    lab: &Arc<Lab>,
-    name: &'static str,
-    input: &str,
-    window: usize,
-) -> Result<u64, Failure> {
-    let deadline = Instant::now() + lab.args.budget();
-    let next = Arc::new(AtomicU64::new(0));
-    let input: Arc<str> = input.into();
-    let mut starters = tokio::task::JoinSet::new();
-    for _ in 0..STARTERS.min(window) {
-        let (lab, next, input) = (lab.clone(), next.clone(), input.clone());
-        starters.spawn(async move {
-            loop {
-                let permit =
-                    tokio::time::timeout_at(deadline.into(), lab.signals.window.acquire()).await;
-                let Ok(permit) = permit else { break };
-                permit?.forget();
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                lab.start(&id(number), name, &input).await?;
-            }
-            Ok::<(), Failure>(())
-        });
-    }
-    while let Some(ended) = starters.join_next().await {
-        ended??;
-    }
-    Ok(next.load(Ordering::Relaxed))
 }
 
 /// Waits until all are done; tells if they are, rather than failed or lost.

@@ -11,6 +11,7 @@ use crate::workloads::handlers::TIMER;
 use crate::workloads::lab::Lab;
 use crate::workloads::outcome::{Outcome, Stopwatch};
 use crate::workloads::percentiles::percentile;
+use crate::workloads::starters::{Herd, Limits};
 
 /// How long to wait for the last timer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,8 +23,9 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
 
     let watch = Stopwatch::start()?;
     let deadline = Instant::now() + TIMER + PATIENCE;
-    let started = lab.start_many(("t", "Timer", ""), count, deadline).await?;
-    let ids: Vec<String> = (0..started).map(|number| format!("t-{number}")).collect();
+    let herd = Herd { prefix: "t", orchestration: "Timer", input: "" };
+    let started = herd.start(&lab, Limits { count, window: None, deadline }).await?;
+    let ids: Vec<String> = (0..started).map(|number| herd.id(number)).collect();
     for id in &ids {
         lab.signals.until(deadline, |signals| signals.stamp(id)).await;
     }
