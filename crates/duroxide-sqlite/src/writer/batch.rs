@@ -131,7 +131,8 @@ impl Writer {
             crash_point("between-ops");
         }
         self.parked.serve(&mut tx, look).map_err(Broken::Undone)?;
-        let notes = tx.finish(self.next_batch).map_err(Broken::Undone)?;
+        let mark = must_last.then_some(self.next_batch);
+        let notes = tx.finish(mark).map_err(Broken::Undone)?;
         crash_point("before-commit");
         connection
             .prepare_cached("COMMIT")

@@ -78,10 +78,10 @@ impl Writer {
         while !self.closing {
             let mut batch = self.gather();
             self.look_around();
-            if batch.is_empty() {
-                self.serve_parked();
-            } else {
+            if !batch.is_empty() {
                 self.process(&mut batch);
+            } else if self.next_due().is_some_and(|due| due <= self.config.clock.now_ms()) {
+                self.serve_parked();
             }
             self.answer_parked();
         }

@@ -6,13 +6,16 @@ mod collisions;
 mod commit;
 mod poison;
 mod pardon;
+mod warm;
 mod report;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
-use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn};
+use duroxide_core::replay::{
+    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
+};
 use tokio_util::sync::CancellationToken;
 
 use self::admit::{Admission, admit};
@@ -20,7 +23,9 @@ use self::commit::Aside;
 pub(crate) use self::pardon::Pardons;
 use super::fetch::{Lead, Pace};
 use super::lease::{Lease, LeaseKeeper};
-use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, TurnCommit};
+use crate::providers::{
+    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, ProviderError, TurnCommit,
+};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
@@ -41,6 +46,9 @@ struct Batch {
     lock_token: String,
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
+    /// Id of the last event of the current execution; 0 if it has none.
+    last_event_id: u64,
+    history_included: bool,
     worker_id: String,
     lease: Lease,
 }
@@ -62,7 +70,7 @@ impl Dispatcher {
                 let Some(Some(_lead)) = super::fetch::or_stop(&stop, self.lead.take()).await else {
                     return;
                 };
-                let fetch = self.node.store.fetch_orchestration_item(
+                let fetch = self.node.store.fetch_turn(
                     options.orchestrator_lock_timeout,
                     options.dispatcher_long_poll_timeout,
                     Some(&self.filter),
@@ -72,28 +80,26 @@ impl Dispatcher {
             match fetched {
                 None => return,
                 Some(None) => {}
-                Some(Some((item, lock_token, attempt))) => {
-                    self.process_guarded(item, lock_token, attempt, &worker_id).await;
-                }
+                Some(Some(turn)) => self.process_guarded(turn, &worker_id).await,
             }
         }
     }
 
     /// A panic in here would be a bug of ours; it costs this turn a retry, not the slot its life.
-    async fn process_guarded(
-        self: &Arc<Self>,
-        item: OrchestrationItem,
-        lock_token: String,
-        attempt: u32,
-        worker_id: &str,
-    ) {
+    async fn process_guarded(self: &Arc<Self>, turn: FetchedTurn, worker_id: &str) {
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
+        let FetchedTurn { item, lock_token, last_event_id, history_included, .. } = turn;
         let instance = item.instance.clone();
-        let lease = self.leases.hold(&lock_token);
-        let attempt = self.pardons.counted(&instance, attempt);
-        let worker_id = worker_id.to_owned();
-        let batch = Batch { item, lock_token, attempt, worker_id, lease };
+        let batch = Batch {
+            lease: self.leases.hold(&lock_token),
+            attempt: self.pardons.counted(&instance, turn.attempt_count),
+            item,
+            lock_token,
+            last_event_id,
+            history_included,
+            worker_id: worker_id.to_owned(),
+        };
         if let Err(panic) = catch_panic(self.process(batch)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
@@ -105,6 +111,12 @@ impl Dispatcher {
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
         self.delay_for_tests(batch.instance()).await;
+        if let Some(suspended) = self.take_warm(&batch) {
+            return self.run_warm(batch, suspended).await;
+        }
+        if !self.read_history(&mut batch).await {
+            return;
+        }
         let history = HistoryManager::from_owned(std::mem::take(&mut batch.item.history));
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
@@ -142,9 +154,24 @@ impl Dispatcher {
             system_calls: Some(Box::new(TurnSystemCalls { node: Arc::clone(&self.node), now_ms })),
             foreign_wait: self.node.tuning.foreign_wait,
         };
-        let outcome = run_turn(turn);
+        let (outcome, next) = run_turn_and_keep(turn);
         self.report_before_commit(&batch, &outcome, &aside);
-        self.commit(batch, outcome, aside).await;
+        self.commit_and_keep(batch, outcome, aside, next).await;
+    }
+
+    /// Commits a turn, and keeps the instance in memory for its next one if that worked.
+    async fn commit_and_keep(
+        &self,
+        batch: Batch,
+        outcome: TurnOutcome,
+        aside: Aside,
+        next: Option<Suspended>,
+    ) {
+        let instance = batch.item.instance.clone();
+        let committed = self.commit(batch, outcome, aside).await;
+        if let Some(next) = next.filter(|_| committed && self.node.warm.is_on()) {
+            self.node.warm.keep(&instance, next);
+        }
     }
 
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).
