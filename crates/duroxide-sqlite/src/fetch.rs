@@ -21,35 +21,47 @@ use crate::writer::{Patience, Queue};
 const UNKNOWN: &str = "unknown";
 
 impl SqliteProvider {
-    /// The next turn, without history unless it has none.
-    pub(crate) async fn poll_turn(
+    /// The next turns, without history unless they have none.
+    pub(crate) async fn poll_turns(
         &self,
         lock_ms: u64,
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
-    ) -> Result<Option<FetchedTurn>, Failure> {
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, Failure> {
         // R8.90: the first range counts; a filter without one lets nothing through.
         let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             Some(None) => {
                 tokio::time::sleep(poll_timeout).await;
-                return Ok(None);
+                return Ok(Vec::new());
             }
             Some(Some(range)) => Some(range.clone()),
             None => None,
         };
         let patience = Patience { queue: Queue::Turns, until: deadline(poll_timeout) };
         loop {
-            let fetch = FetchTurn { lock_ms, pins: pins.clone() };
-            let Some(taken) = self.writer.wait_for(fetch, patience).await? else {
-                return Ok(None);
-            };
-            let (key, secret) = (taken.key, taken.secret);
-            match decode_turn(taken) {
-                Ok(turn) => return Ok(Some(turn)),
-                // The rest of the turn is fetched again, by us or by somebody else.
-                Err(undecodable) => {
-                    self.writer.run(BuryMessages { key, secret, undecodable }).await?;
+            let fetch = FetchTurn { lock_ms, pins: pins.clone(), max };
+            let taken = self.writer.wait_for(fetch, patience).await?;
+            let found_nothing = taken.is_empty();
+            let mut turns = Vec::with_capacity(taken.len());
+            let mut bad = Vec::new();
+            for taken in taken {
+                let (key, secret) = (taken.key, taken.secret);
+                match decode_turn(taken) {
+                    Ok(turn) => turns.push(turn),
+                    Err(undecodable) => bad.push(BuryMessages { key, secret, undecodable }),
                 }
+            }
+            // The rest of these turns is fetched again, by us or by somebody else. Should it fail,
+            // their locks run out and they are met again.
+            for bad in bad {
+                let buried = self.writer.run(bad).await;
+                if turns.is_empty() {
+                    buried?;
+                }
+            }
+            if found_nothing || !turns.is_empty() {
+                return Ok(turns);
             }
         }
     }

@@ -34,6 +34,13 @@ impl Readers {
         Pool::new(path).map(Self::Threads)
     }
 
+    /// Ends the threads, after which nothing can be read.
+    pub(crate) fn close(&mut self) {
+        if let Self::Threads(pool) = self {
+            pool.close();
+        }
+    }
+
     /// Reads something consistent: all its statements see the same state.
     // `Send` is promised here, where it can be checked, not inferred by every caller.
     #[expect(clippy::manual_async_fn, reason = "an async fn cannot promise `Send`")]
@@ -89,6 +96,15 @@ impl Pool {
         Ok(Self { tasks: Some(sender), threads })
     }
 
+    fn close(&mut self) {
+        self.tasks = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!(target: "duroxide::providers", "a reading thread panicked");
+            }
+        }
+    }
+
     async fn read<T, F>(&self, query: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -110,12 +126,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.tasks = None;
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!(target: "duroxide::providers", "a reading thread panicked");
-            }
-        }
+        self.close();
     }
 }
 

@@ -155,9 +155,13 @@ impl SqliteProvider {
         schema::migrate(&path, &mut connection)?;
         let owner = match &location {
             Location::Memory => Owner::alone(id),
-            Location::File { path, .. } => Owner::of_file(path, id).map_err(|error| {
-                SqliteError::ReadOnly { path: path.clone(), reason: error.to_string() }
-            })?,
+            Location::File { path, .. } => {
+                owners::sweep(path);
+                Owner::of_file(path, id).map_err(|error| SqliteError::ReadOnly {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                })?
+            }
         };
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
@@ -185,6 +189,9 @@ impl SqliteProvider {
 
 impl Drop for SqliteProvider {
     fn drop(&mut self) {
+        // The writer last, and alone: of two connections that close at the same moment none is the
+        // last, and the log would stay behind.
+        self.readers.close();
         self.writer.close();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()

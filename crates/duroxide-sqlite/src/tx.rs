@@ -27,6 +27,8 @@ pub(crate) struct Tx<'c> {
     /// First queue position not used, and how far the table knows.
     positions: Option<Positions>,
     pins: Option<Vec<(i64, Version)>>,
+    /// Rows the connection had changed before.
+    changes: u64,
 }
 
 /// What is to be done once the transaction is committed, or still in it.
@@ -51,8 +53,8 @@ struct Positions {
 impl<'c> Tx<'c> {
     /// A transaction that has just begun.
     pub(crate) fn new(connection: &'c Connection, settings: Settings, now: u64) -> Self {
-        let notes = Notes::default();
-        Self { connection, settings, now, notes, positions: None, pins: None }
+        let (notes, changes) = (Notes::default(), connection.total_changes());
+        Self { connection, settings, now, notes, positions: None, pins: None, changes }
     }
 
     /// The next queue position: later ones are larger, whoever asks.
@@ -132,7 +134,10 @@ impl<'c> Tx<'c> {
         {
             nodes::set_next_seq(self.connection, next)?;
         }
-        if let Some(batch) = mark {
+        // A look that found nothing must not look like news to other processes.
+        if let Some(batch) = mark
+            && self.connection.total_changes() != self.changes
+        {
             nodes::mark(self.connection, self.settings.node, batch)?;
         }
         Ok(self.notes)

@@ -20,6 +20,8 @@ pub(crate) struct FetchTurn {
     pub(crate) lock_ms: u64,
     /// Pins it can replay; `None` is all (R8.90).
     pub(crate) pins: Option<SemverRange>,
+    /// How many instances at most.
+    pub(crate) max: usize,
 }
 
 /// A locked turn. Its messages are yet to be decoded, its history to be read.
@@ -37,27 +39,35 @@ pub(crate) struct TakenTurn {
 }
 
 impl Op for FetchTurn {
-    type Output = Option<TakenTurn>;
+    type Output = Vec<TakenTurn>;
 
-    fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<TakenTurn>, OpError> {
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenTurn>, OpError> {
         mailbox::advance(tx)?;
         mailbox::bury_undeliverable(tx)?;
-        let Some(key) = self.choose(tx)? else { return Ok(None) };
-        Ok(self.take(tx, key)?)
+        let mut turns = Vec::new();
+        while turns.len() < self.max
+            && let Some(key) = self.choose(tx)?
+            && let Some(turn) = self.take(tx, key)?
+        {
+            turns.push(turn);
+        }
+        Ok(turns)
     }
 
     fn must_last(&self) -> bool {
         false
     }
 
-    fn is_worth_waiting_for(output: &Option<TakenTurn>) -> bool {
-        output.is_some()
+    fn is_worth_waiting_for(output: &Vec<TakenTurn>) -> bool {
+        !output.is_empty()
     }
 
-    fn undo(output: Option<TakenTurn>) -> Option<Box<dyn Job>> {
-        let turn = output?;
-        let (key, secret) = (turn.key, turn.secret);
-        Some(unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true }))
+    fn undo(output: Vec<TakenTurn>) -> Vec<Box<dyn Job>> {
+        let abandon = |turn: TakenTurn| {
+            let (key, secret) = (turn.key, turn.secret);
+            unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true })
+        };
+        output.into_iter().map(abandon).collect()
     }
 }
 

@@ -65,7 +65,7 @@ impl Writer {
 
     /// Tells callers, and puts right what was done for callers who are gone.
     pub(super) fn answer(&mut self, jobs: Vec<Box<dyn Job>>) {
-        let mut undo: Vec<_> = jobs.into_iter().filter_map(|job| job.answer()).collect();
+        let mut undo: Vec<_> = jobs.into_iter().flat_map(|job| job.answer()).collect();
         if !undo.is_empty() {
             self.process(&mut undo);
         }
@@ -130,7 +130,7 @@ impl Writer {
             job.run(&mut tx).map_err(Broken::Undone)?;
             crash_point("between-ops");
         }
-        self.parked.serve(&mut tx, look).map_err(Broken::Undone)?;
+        self.parked.serve(&mut tx, look, jobs).map_err(Broken::Undone)?;
         let mark = must_last.then_some(self.next_batch);
         let notes = tx.finish(mark).map_err(Broken::Undone)?;
         crash_point("before-commit");
@@ -237,10 +237,10 @@ impl Writer {
         self.watch.note_company(!others.is_empty());
         let dead: Vec<i64> = others.into_iter().filter(|id| !owners::lives(path, *id)).collect();
         let now = self.config.clock.now_ms();
-        for node in dead {
+        for node in &dead {
             let freed = connection
                 .execute_batch("BEGIN IMMEDIATE")
-                .and_then(|()| free_leases(connection, node, now))
+                .and_then(|()| free_leases(connection, *node, now))
                 .and_then(|()| connection.execute_batch("COMMIT"));
             if let Err(error) = freed {
                 tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
@@ -249,6 +249,9 @@ impl Writer {
                 }
                 return;
             }
+        }
+        if !dead.is_empty() {
+            self.serve_parked();
         }
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct Writer {
     pub(super) waits_for_disk: bool,
     inbox: Receiver<Message>,
     closing: bool,
+    /// When time alone changes something for those who wait.
+    due_at: Option<u64>,
 }
 
 impl Writer {
@@ -71,16 +73,21 @@ impl Writer {
             config,
             inbox,
             closing: false,
+            due_at: None,
         }
     }
 
     fn run(mut self) {
+        // What a process that died has left is free from the first fetch on.
+        self.bury_dead_owners();
         while !self.closing {
             let mut batch = self.gather();
             self.look_around();
+            let is_due = self.is_due();
             if !batch.is_empty() {
                 self.process(&mut batch);
-            } else if self.next_due().is_some_and(|due| due <= self.config.clock.now_ms()) {
+            }
+            if is_due {
                 self.serve_parked();
             }
             self.answer_parked();
@@ -127,11 +134,18 @@ impl Writer {
         let now = Instant::now();
         let until_deadline =
             self.parked.first_deadline().map(|deadline| deadline.saturating_duration_since(now));
+        self.due_at = self.next_due();
         let until_due = self
-            .next_due()
+            .due_at
             .map(|due| Duration::from_millis(due.saturating_sub(self.config.clock.now_ms())));
         let until_look = self.watch.next_look(now);
         [until_deadline, until_due, until_look].into_iter().flatten().min()
+    }
+
+    /// Whether those who wait should look again, though nobody has written anything.
+    fn is_due(&self) -> bool {
+        // Looking is also how a file that was lost is opened again.
+        self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
     }
 
     /// When time alone changes something for those who wait.
@@ -154,7 +168,13 @@ impl Writer {
 
     /// Tells those who have been waiting long enough, or have what they waited for.
     fn answer_parked(&mut self) {
-        let over = self.parked.take_served(Instant::now());
-        self.answer(over);
+        loop {
+            let over = self.parked.take_served(Instant::now());
+            if over.is_empty() {
+                return;
+            }
+            // What callers who are gone give back may serve others.
+            self.answer(over);
+        }
     }
 }

@@ -16,6 +16,7 @@ pub mod observability;
 #[cfg(feature = "test-hooks")]
 pub mod test_hooks;
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub use options::{
     ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig, WarmMode, WarmOptions,
 };
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
+
+use tokio::sync::Semaphore;
 
 use self::dispatchers::fetch::Lead;
 use self::dispatchers::lease::{LeaseKeeper, LockKind};
@@ -271,7 +274,7 @@ impl Runtime {
 
     fn spawn_all(&self) {
         let Some(node) = self.node() else { return };
-        self.spawn_orchestration_slots(&node);
+        self.spawn_orchestration_dispatcher(&node);
         self.spawn_worker_slots(&node);
         self.tasks.spawn_servant(gauges::refresh_until(
             self.tasks.stop(),
@@ -281,8 +284,9 @@ impl Runtime {
         ));
     }
 
-    fn spawn_orchestration_slots(&self, node: &Arc<Node>) {
+    fn spawn_orchestration_dispatcher(&self, node: &Arc<Node>) {
         let options = &node.options;
+        let concurrency = options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
         let leases = self.spawn_keeper(
             node,
             LockKind::Turn,
@@ -292,14 +296,14 @@ impl Runtime {
         let dispatcher = Arc::new(orchestration::Dispatcher {
             node: Arc::clone(node),
             leases,
-            lead: Lead::new(),
+            running: Arc::new(Semaphore::new(concurrency)),
+            waiting: AtomicUsize::new(0),
             filter: options.capability_filter(),
             pardons: orchestration::Pardons::default(),
         });
-        for index in 0..options.orchestration_concurrency {
-            let worker_id = format!("orch-{index}-{}", node.runtime_id);
-            let slot = Arc::clone(&dispatcher).run_slot(worker_id, self.tasks.stop());
-            self.tasks.spawn_slot(slot);
+        if 0 < concurrency {
+            let run = dispatcher.run(concurrency, self.tasks.slot_tracker(), self.tasks.stop());
+            self.tasks.spawn_slot(run);
         }
     }
 

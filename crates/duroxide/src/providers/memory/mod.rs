@@ -140,6 +140,18 @@ impl MemoryProvider {
         });
     }
 
+    /// Ends all locks and leases at once, as a store does whose only process has ended.
+    #[doc(hidden)]
+    pub fn expire_locks(&self) {
+        self.with(|inner, now| {
+            for id in inner.state.messages.locked() {
+                inner.state.messages.expire(&id);
+                inner.state.settle(&id, now);
+            }
+            inner.state.work.expire_locks();
+        });
+    }
+
     /// The highest attempt count among an instance's queued messages.
     #[doc(hidden)]
     pub fn max_attempt_count(&self, instance: &str) -> u32 {

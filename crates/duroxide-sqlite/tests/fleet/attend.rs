@@ -1,0 +1,117 @@
+//! What a client does for an instance: start it, send what it waits for, see it end.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use duroxide::{Client, ClientError, OrchestrationStatus};
+
+use crate::journal::{Journal, Line};
+use crate::programs::{Program, Step};
+
+/// Longest time an instance may take, kills included.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often to look where nothing is heard.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A client that journals its calls: `TRY` before, `OK` after, `ERR` if it was told an error.
+pub(crate) struct Attendant {
+    pub(crate) client: Client,
+    pub(crate) journal: Journal,
+    /// Calls that were acknowledged to somebody before.
+    pub(crate) done: HashSet<String>,
+}
+
+impl Attendant {
+    /// Sees a program through, from its start or from wherever somebody left it.
+    pub(crate) async fn attend(&self, id: &str, program: &Program) -> Result<(), ClientError> {
+        let input = serde_json::to_string(program).unwrap();
+        let start = self.client.start_orchestration(id, "Program", &*input);
+        self.call(format!("start {id}"), &input, start).await?;
+        for number in 0..program.messages() {
+            let number = number.to_string();
+            let send = self.client.enqueue_event(id, "mail", &*number);
+            self.call(format!("send {id} {number}"), "", send).await?;
+        }
+        if program.is_endless() {
+            let cancel = self.client.cancel_instance(id, "enough");
+            self.call(format!("cancel {id}"), "", cancel).await?;
+        }
+        self.see_through(id, program).await
+    }
+
+    async fn see_through(&self, id: &str, program: &Program) -> Result<(), ClientError> {
+        let mut version = 0;
+        loop {
+            let news = self.client.wait_for_status_change(id, version, LOOK, PATIENCE);
+            match self.checked(&format!("wait {id}"), news).await? {
+                OrchestrationStatus::Running { custom_status, custom_status_version } => {
+                    version = custom_status_version;
+                    let at = custom_status.and_then(|at| at.parse::<usize>().ok());
+                    let step = at.and_then(|at| program.steps.get(at).map(|step| (at, step)));
+                    if let Some((at, Step::Event { value })) = step {
+                        let value = value.to_string();
+                        let raise = self.client.raise_event(id, format!("event-{at}"), &*value);
+                        self.call(format!("raise {id} {at}"), "", raise).await?;
+                    }
+                }
+                OrchestrationStatus::Completed { output, .. } => {
+                    self.journal.note(format_args!("DONE {id} {output}"));
+                    return Ok(());
+                }
+                OrchestrationStatus::Failed { details, .. } => {
+                    let error = details.display_message().replace([' ', '\n'], "_");
+                    self.journal.note(format_args!("DONE {id} {error}"));
+                    return Ok(());
+                }
+                OrchestrationStatus::NotFound => {}
+            }
+        }
+    }
+
+    /// Makes a call unless it was acknowledged before.
+    async fn call(
+        &self,
+        what: String,
+        detail: &str,
+        call: impl Future<Output = Result<(), ClientError>>,
+    ) -> Result<(), ClientError> {
+        if self.done.contains(&what) {
+            return Ok(());
+        }
+        self.journal.note(format_args!("TRY {what} {detail}"));
+        self.checked(&what, call).await?;
+        self.journal.note(format_args!("OK {what}"));
+        Ok(())
+    }
+
+    async fn checked<T>(
+        &self,
+        what: &str,
+        call: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let result = call.await;
+        if let Err(error) = &result {
+            self.journal.note(format_args!("ERR {what} {error}"));
+        }
+        result
+    }
+}
+
+/// All programs somebody tried to start: `(id, program)`.
+pub(crate) fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
+    let starts = lines.iter().filter(|line| line.says(&["TRY", "start"]));
+    let mut seen = HashSet::new();
+    let starts = starts.filter(|line| seen.insert(line.word(2).to_owned()));
+    starts
+        .map(|line| (line.word(2).to_owned(), serde_json::from_str(line.word(3)).unwrap()))
+        .collect()
+}
+
+/// Programs of which nobody has seen the end, and what was acknowledged of them.
+pub(crate) fn unattended(lines: &[Line]) -> (Vec<(String, Program)>, HashSet<String>) {
+    let ended: HashSet<&str> =
+        lines.iter().filter(|line| line.says(&["DONE"])).map(|line| line.word(1)).collect();
+    let open = tried_starts(lines).into_iter().filter(|(id, _)| !ended.contains(id.as_str()));
+    let acknowledged = lines.iter().filter(|line| line.says(&["OK"]));
+    (open.collect(), acknowledged.map(|line| line.words[1..].join(" ")).collect())
+}

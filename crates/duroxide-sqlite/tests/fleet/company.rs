@@ -1,0 +1,222 @@
+//! More than one process on one file, all of them alive: they share the work and see each other's.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use duroxide::runtime::Runtime;
+use duroxide::{Client, InstanceFilter, OrchestrationStatus};
+
+use crate::attend::Attendant;
+use crate::check;
+use crate::client::{AT_ONCE, SEED};
+use crate::handlers::{activities, orchestrations};
+use crate::journal::{Line, middle_and_max, now_ms};
+use crate::process::{Process, SOON, alone};
+use crate::programs::{Program, Step};
+use crate::roles::Stage;
+use crate::support::{Folder, stranger};
+use crate::worker::short_leases;
+
+/// Does from another process all that a client can.
+pub(crate) async fn command(stage: &Stage) {
+    let client = Client::new(stage.store().await);
+    let attendant = Attendant { client, journal: stage.journal.clone(), done: HashSet::default() };
+    let client = &attendant.client;
+
+    let steps = vec![
+        Step::Event { value: 7 },
+        Step::Queue { messages: 3 },
+        Step::ContinueAsNew,
+        Step::Put { key: 1, value: 5 },
+        Step::Child(vec![Step::Work { value: 3, ms: 1 }]),
+    ];
+    attendant.attend("long", &Program::new(steps)).await.unwrap();
+    attendant.attend("cancelled", &Program::new(vec![Step::Never])).await.unwrap();
+    attendant.attend("deleted", &Program::new(vec![])).await.unwrap();
+
+    assert_eq!(client.get_kv_value("long", "1").await.unwrap().as_deref(), Some("5"));
+    assert_eq!(client.list_executions("long").await.unwrap(), [1, 2]);
+    assert!(!client.read_execution_history("long", 2).await.unwrap().is_empty());
+    let failed = client.list_instances_by_status("Failed").await.unwrap();
+    assert_eq!(failed, ["cancelled"]);
+    assert_eq!(client.get_instance_tree("long").await.unwrap().all_ids.len(), 2);
+
+    client.delete_instance("deleted", false).await.unwrap();
+    let status = client.get_orchestration_status("deleted").await.unwrap();
+    assert_eq!(status, OrchestrationStatus::NotFound);
+    let gone = client.get_instance_info("deleted").await.unwrap_err().to_string();
+    assert!(gone.contains("not found"), "{gone}");
+    let filter =
+        InstanceFilter { instance_ids: Some(vec!["cancelled".into()]), ..Default::default() };
+    assert_eq!(client.delete_instance_bulk(filter).await.unwrap().instances_deleted, 1);
+    stage.journal.note("COMMANDED");
+}
+
+fn on_tokio<T>(work: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(work)
+}
+
+/// Runs so many programs through a client of this process.
+fn run_all(stage: &Stage, programs: Vec<Program>) {
+    on_tokio(async {
+        let attendant = Arc::new(Attendant {
+            client: Client::new(stage.store().await),
+            journal: stage.journal.clone(),
+            done: HashSet::default(),
+        });
+        let attended = programs.into_iter().enumerate().map(|(number, program)| {
+            let attendant = Arc::clone(&attendant);
+            tokio::spawn(async move { attendant.attend(&format!("i{number}"), &program).await })
+        });
+        for attended in Vec::from_iter(attended) {
+            attended.await.unwrap().unwrap();
+        }
+    });
+}
+
+/// How many activities each process began.
+fn shares(lines: &[Line]) -> HashMap<u32, usize> {
+    let mut shares = HashMap::new();
+    for line in lines.iter().filter(|line| line.says(&["S"])) {
+        *shares.entry(line.process).or_default() += 1;
+    }
+    shares
+}
+
+#[test]
+fn another_process_starts_signals_cancels_deletes_and_reads() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    on_tokio(async {
+        let (store, options) = (stage.store().await, short_leases());
+        let handlers = (activities(&stage), orchestrations(&stage));
+        let runtime = Runtime::start_with_options(store, handlers.0, handlers.1, options).await;
+        let mut commander = stage.start("commander", &[]);
+        let status = commander.wait();
+        assert!(status.success(), "{status}: {}", commander.read_log());
+        runtime.shutdown(None).await;
+    });
+    let lines = stage.journal.read();
+    assert!(lines.iter().any(|line| line.says(&["COMMANDED"])));
+}
+
+#[test]
+fn two_runtimes_share_the_work() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
+    let steps = vec![Step::Work { value: 1, ms: 10 }, Step::FanOut { value: 2, width: 4 }];
+    run_all(&stage, vec![Program::new(steps); 40]);
+    let lines = stage.journal.read();
+    let shares = shares(&lines);
+    println!("200 activities: {:?}", shares.values());
+    for worker in &workers {
+        assert!(shares.get(&worker.id()).is_some_and(|share| 20 <= *share), "{shares:?}");
+    }
+    workers.into_iter().for_each(Process::finish);
+    check::assert_sound(folder.path(), &lines, "shared work");
+}
+
+#[test]
+fn timers_fire_in_either_process() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
+    let program = |ms| Program::new(vec![Step::Timer { ms }, Step::Work { value: 1, ms: 5 }]);
+    run_all(&stage, (0..60).map(|n| program(100 + 10 * n)).collect());
+    let lines = stage.journal.read();
+    let shares = shares(&lines);
+    assert!(workers.iter().all(|worker| shares.contains_key(&worker.id())), "{shares:?}");
+    workers.into_iter().for_each(Process::finish);
+    check::assert_sound(folder.path(), &lines, "timers");
+    let late = lateness(&folder);
+    let (middle, max) = middle_and_max(&late);
+    println!("{} timers: late by {middle} ms in the middle, {max} ms at most", late.len());
+    assert!(late.len() == 60 && max <= 1_000, "{late:?}");
+}
+
+#[test]
+fn a_timer_outlives_the_process_that_set_it() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    let mut setter = stage.start_worker(&[]);
+    let steps = vec![Step::Timer { ms: 1_000 }, Step::Work { value: 1, ms: 1 }];
+    let input = serde_json::to_string(&Program::new(steps)).unwrap();
+    on_tokio(async {
+        let client = Client::new(stage.store().await);
+        client.start_orchestration("timer", "Program", input).await.unwrap();
+        let c = stranger(&folder.file("store.db"));
+        let hidden = || c.query_row("SELECT count(*) FROM hidden", [], |row| row.get::<_, i64>(0));
+        while hidden().unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        setter.kill();
+        let heir = stage.start_worker(&[]);
+        client.wait_for_orchestration("timer", SOON).await.unwrap();
+        assert_eq!(shares(&stage.journal.read()).get(&heir.id()), Some(&1));
+        heir.finish();
+    });
+    assert!(lateness(&folder)[0] <= 1_000);
+}
+
+/// How long after they were due timers fired, in milliseconds.
+fn lateness(folder: &Folder) -> Vec<u64> {
+    let c = stranger(&folder.file("store.db"));
+    let sql = "SELECT at - json_extract(body, '$.fire_at_ms') FROM history
+               WHERE json_extract(body, '$.type') = 'TimerFired'";
+    let mut statement = c.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+    rows.map(|late| late.unwrap() as u64).collect()
+}
+
+// R6.34: it need not poll for commits of other processes, the store looks out for them.
+#[test]
+fn who_waits_in_another_process_hears_of_the_end_at_once() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    let worker = stage.start_worker(&[]);
+    let input = serde_json::to_string(&Program::new(vec![])).unwrap();
+    let waits = on_tokio(async {
+        let client = Client::new(stage.store().await);
+        let mut waits = Vec::new();
+        for number in 0..40 {
+            let id = format!("i{number}");
+            let began = now_ms();
+            client.start_orchestration(&id, "Program", &*input).await.unwrap();
+            client.wait_for_orchestration(&id, SOON).await.unwrap();
+            waits.push(now_ms() - began);
+        }
+        waits
+    });
+    let (middle, max) = middle_and_max(&waits);
+    println!("start here, turn there, end seen here: middle {middle} ms, longest {max} ms");
+    assert!(middle <= 200 && max <= 2_000, "{waits:?}");
+    worker.finish();
+}
+
+// Nobody is told that the file is busy, neither clients nor the runtimes.
+#[test]
+fn four_busy_processes_do_not_get_in_each_others_way() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let stage = Stage::new(folder.path());
+    let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
+    let client = |seed| stage.start("client", &[(SEED, seed), (AT_ONCE, "16")]);
+    let clients = [client("1"), client("2000")];
+    stage.journal.wait_for("300 programs", 2 * SOON, |lines| {
+        (300 <= lines.iter().filter(|line| line.says(&["DONE"])).count()).then_some(())
+    });
+    clients.into_iter().for_each(Process::finish);
+    let logs = workers.iter().map(Process::read_log).collect::<String>();
+    workers.into_iter().for_each(Process::finish);
+    assert!(!logs.contains("another process holds") && !logs.contains("locked"), "{logs}");
+    check::assert_sound(folder.path(), &stage.journal.read(), "four processes");
+}

@@ -1,0 +1,153 @@
+//! What a killed process held is taken up within a second, though its leases last thirty.
+
+use std::time::Duration;
+
+use duroxide::Client;
+
+use crate::handlers::HOLD;
+use crate::journal::{Line, middle_and_max};
+use crate::process::{Process, SOON, alone};
+use crate::programs::{Program, Step};
+use crate::roles::Stage;
+use crate::support::Folder;
+use crate::worker::LONG_LEASES;
+
+const ROUNDS: usize = 5;
+/// The promise.
+const TAKEN_UP_MS: u64 = 1_000;
+
+const LONG: (&str, &str) = (LONG_LEASES, "1");
+
+fn start(stage: &Stage, starts: &[(&str, &str, Program)]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::new(stage.store().await);
+        for (id, name, program) in starts {
+            let input = serde_json::to_string(program).unwrap();
+            client.start_orchestration(*id, *name, input).await.unwrap();
+        }
+    });
+}
+
+fn work() -> Program {
+    Program::new(vec![Step::Work { value: 1, ms: 1 }])
+}
+
+fn session() -> Program {
+    Program::new(vec![Step::OnSession { value: 1, session: 1 }])
+}
+
+/// When a process first wrote a line that begins like this.
+fn time_of(stage: &Stage, process: u32, words: &[&str]) -> u64 {
+    let found = |lines: &[Line]| {
+        let line = lines.iter().find(|line| line.process == process && line.says(words));
+        line.map(|line| line.at_ms)
+    };
+    stage.journal.wait_for(&format!("{words:?} of {process}"), SOON, found)
+}
+
+/// Kills a process; when.
+fn kill(stage: &Stage, mut process: Process) -> u64 {
+    let id = process.id();
+    stage.journal.note(format_args!("KILL {id}"));
+    process.kill();
+    time_of(stage, std::process::id(), &["KILL", &id.to_string()])
+}
+
+fn assert_prompt(what: &str, waits: &[u64]) {
+    let (middle, max) = middle_and_max(waits);
+    println!("{what}: {} waits, middle {middle} ms, longest {max} ms", waits.len());
+    assert!(max <= TAKEN_UP_MS, "{what}: {waits:?}");
+}
+
+/// A process that holds an activity and one on a session, and one that holds a turn.
+fn holders(stage: &Stage) -> [Process; 2] {
+    let activities = stage.start_worker(&[LONG, (HOLD, "activities")]);
+    start(stage, &[("activity", "Program", work()), ("session", "Program", session())]);
+    time_of(stage, activities.id(), &["S", "activity"]);
+    time_of(stage, activities.id(), &["S", "session"]);
+    let turns = stage.start_worker(&[LONG, (HOLD, "turns")]);
+    activities.pause(); // So that the turn is not taken by the wrong one.
+    start(stage, &[("turn", "Turn", work())]);
+    time_of(stage, turns.id(), &["T", "turn"]);
+    activities.resume();
+    [activities, turns]
+}
+
+/// How long after the kills each of the three was taken up by this process.
+fn waits(stage: &Stage, heir: u32, [activities, turns]: [Process; 2]) -> [u64; 3] {
+    let killed = [kill(stage, activities), kill(stage, turns)];
+    let taken = [
+        time_of(stage, heir, &["S", "activity"]) - killed[0],
+        time_of(stage, heir, &["S", "session"]) - killed[0],
+        time_of(stage, heir, &["T", "turn"]) - killed[1],
+    ];
+    wait_for_end(stage, &["activity", "session", "turn"]);
+    taken
+}
+
+fn wait_for_end(stage: &Stage, ids: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::new(stage.store().await);
+        for id in ids {
+            let status = client.wait_for_orchestration(id, Duration::from_secs(10)).await.unwrap();
+            assert!(status.is_terminal(), "{id}: {status:?}");
+        }
+    });
+}
+
+#[test]
+fn a_survivor_takes_up_what_a_killed_process_held_within_a_second() {
+    let _turn = alone();
+    let mut all = Vec::new();
+    for _ in 0..ROUNDS {
+        let folder = Folder::new();
+        let stage = Stage::new(folder.path());
+        let holders = holders(&stage);
+        let heir = stage.start_worker(&[LONG]);
+        all.extend(waits(&stage, heir.id(), holders));
+        heir.finish();
+    }
+    assert_prompt("kill to run by a survivor", &all);
+}
+
+#[test]
+fn a_restarted_process_takes_up_what_it_held_within_a_second() {
+    let _turn = alone();
+    let mut all = Vec::new();
+    for _ in 0..ROUNDS {
+        let folder = Folder::new();
+        let stage = Stage::new(folder.path());
+        let holders = holders(&stage);
+        let killed: Vec<u64> = holders.into_iter().map(|holder| kill(&stage, holder)).collect();
+        let heir = stage.start("worker", &[LONG]);
+        for words in [["S", "activity"], ["S", "session"], ["T", "turn"]] {
+            all.push(time_of(&stage, heir.id(), &words) - killed[1]);
+        }
+        wait_for_end(&stage, &["activity", "session", "turn"]);
+        heir.finish();
+    }
+    assert_prompt("kill to run by a new process", &all);
+}
+
+// R8.81: a session belongs to nobody once its owner is dead, also between two activities.
+#[test]
+fn a_session_without_work_in_hand_changes_hands_too() {
+    let _turn = alone();
+    let mut all = Vec::new();
+    for _ in 0..ROUNDS {
+        let folder = Folder::new();
+        let stage = Stage::new(folder.path());
+        let owner = stage.start_worker(&[LONG]);
+        start(&stage, &[("first", "Program", session())]);
+        time_of(&stage, owner.id(), &["E", "first"]);
+        let heir = stage.start_worker(&[LONG]);
+        let killed = kill(&stage, owner);
+        start(&stage, &[("second", "Program", session())]);
+        all.push(time_of(&stage, heir.id(), &["S", "second"]) - killed);
+        wait_for_end(&stage, &["first", "second"]);
+        heir.finish();
+    }
+    assert_prompt("kill to the next activity of a session", &all);
+}

@@ -1,0 +1,48 @@
+//! A process that runs a full runtime until it is told to end, or killed.
+
+use std::time::Duration;
+
+use duroxide::RuntimeOptions;
+use duroxide::runtime::Runtime;
+
+use crate::handlers::{activities, orchestrations};
+use crate::roles::{Stage, told_to_end};
+
+/// If set, leases are as long as by default; short otherwise.
+pub(crate) const LONG_LEASES: &str = "FLEET_LONG_LEASES";
+
+/// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
+pub(crate) async fn run(stage: &Stage) {
+    let options = if stage.setting(LONG_LEASES).is_some() { long_leases() } else { short_leases() };
+    let store = stage.store().await;
+    let runtime =
+        Runtime::start_with_options(store, activities(stage), orchestrations(stage), options).await;
+    stage.journal.note("UP");
+    told_to_end().await;
+    runtime.shutdown(Some(2_000)).await;
+    stage.journal.note("DOWN");
+}
+
+/// Leases that run out while a process is stopped.
+pub(crate) fn short_leases() -> RuntimeOptions {
+    RuntimeOptions {
+        orchestration_concurrency: 4,
+        worker_concurrency: 8,
+        orchestrator_lock_timeout: Duration::from_secs(1),
+        orchestrator_lock_renewal_buffer: Duration::from_millis(500),
+        worker_lock_timeout: Duration::from_secs(2),
+        worker_lock_renewal_buffer: Duration::from_secs(1),
+        session_lock_timeout: Duration::from_secs(2),
+        session_lock_renewal_buffer: Duration::from_secs(1),
+        activity_cancellation_grace_period: Duration::from_secs(1),
+        ..RuntimeOptions::default()
+    }
+}
+
+/// Leases that nobody could wait for: 30 s, also for turns.
+pub(crate) fn long_leases() -> RuntimeOptions {
+    RuntimeOptions {
+        orchestrator_lock_timeout: Duration::from_secs(30),
+        ..RuntimeOptions::default()
+    }
+}
