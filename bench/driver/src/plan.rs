@@ -65,9 +65,9 @@ pub(crate) const CASES: &[Case] = &[
     case("w8-continue", "W8 continue-as-new", ITERATION, (4.0, 10.0)),
     untuned("w9-idle", "W9 idle", IDLE, (5.0, 20.0)),
     case("w10-payload", "W10 payloads of 64 KiB", PER_SECOND, (3.0, 10.0)),
-    tuned_as("w11-backlog:1000", "W11 backlog of 1 000", PER_SECOND, (5.0, 20.0)),
-    tuned_as("w11-backlog:10000", "W11 backlog of 10 000", PER_SECOND, (5.0, 20.0)),
-    full_only(tuned_as("w11-backlog:100000", "W11 backlog of 100 000", PER_SECOND, (10.0, 20.0))),
+    tuned_as("w11-backlog:1000", "W11 backlog of 1 000", PER_SECOND, (20.0, 30.0)),
+    tuned_as("w11-backlog:10000", "W11 backlog of 10 000", PER_SECOND, (20.0, 60.0)),
+    full_only(tuned_as("w11-backlog:100000", "W11 backlog of 100 000", PER_SECOND, (60.0, 120.0))),
     untuned("m1-sleepers:100000", "Memory of sleeping instances", SLEEPERS, (8.0, 60.0)),
 ];
 
