@@ -56,6 +56,26 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqliteError> {
     Ok(connection)
 }
 
+/// A connection to a file that is taken not to change: no locks, and nothing is made beside it.
+pub(crate) fn open_unchanging(path: &Path) -> Result<Connection, SqliteError> {
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    // Only what has a meaning in a URI is encoded: the rest of a path may be anything.
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").bytes()),
+            byte => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    let uri =
+        String::from_utf8(uri).map_err(|_| SqliteError::NotFound { path: path.to_owned() })?;
+    Connection::open_with_flags(uri, flags).map_err(sort)
+}
+
 /// Says whether commits wait for the disk, from the next transaction on.
 pub(crate) fn set_durability(
     connection: &Connection,
@@ -83,7 +103,14 @@ fn open(location: &Location) -> Result<Connection, SqliteError> {
     };
     let mut flags = file_flags();
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, *create);
-    Connection::open_with_flags(path, flags).map_err(|error| SqliteError::sort(path, &error))
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    let connection = Connection::open_with_flags(path, flags).map_err(sort)?;
+    // SQLite makes do with a file it can only read.
+    if connection.is_readonly(rusqlite::MAIN_DB).map_err(sort)? {
+        let reason = "it can only be read".to_owned();
+        return Err(SqliteError::ReadOnly { path: path.to_owned(), reason });
+    }
+    Ok(connection)
 }
 
 fn file_flags() -> OpenFlags {

@@ -21,6 +21,13 @@ pub enum SqliteError {
         /// The file.
         path: PathBuf,
     },
+    /// The file cannot be made, because its folder is not there.
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The file is not a SQLite database.
     NotADatabase {
         /// The file.
@@ -110,6 +117,7 @@ impl SqliteError {
             Self::Full { .. } | Self::Busy { .. } | Self::Io { .. } | Self::Other { .. } => true,
             Self::InvalidUrl { .. }
             | Self::NotFound { .. }
+            | Self::NoFolder { .. }
             | Self::NotADatabase { .. }
             | Self::Foreign { .. }
             | Self::NewerSchema { .. }
@@ -131,6 +139,12 @@ impl fmt::Display for SqliteError {
                 "{} does not exist; add `?mode=rwc` to the URL to create it",
                 path.display()
             ),
+            Self::NoFolder { path, folder } => write!(
+                f,
+                "{} cannot be made: the folder {} does not exist; make it first",
+                path.display(),
+                folder.display()
+            ),
             Self::NotADatabase { path } => {
                 write!(f, "{} is not a SQLite database; it was left as it is", path.display())
             }
@@ -149,7 +163,8 @@ impl fmt::Display for SqliteError {
                 write!(f, "{} is damaged: {reason}; restore it from a backup", path.display())
             }
             Self::ReadOnly { path, reason } => {
-                write!(f, "{} or its folder cannot be written: {reason}", path.display())
+                let path = path.display();
+                write!(f, "{path} or its folder cannot be written: {reason}; allow it to be")
             }
             Self::Full { path } => {
                 write!(f, "no room left on the disk of {}; nothing was changed", path.display())

@@ -22,7 +22,8 @@
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
 //! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
 //! `mailbox.rs` (which instance is served next), `tables/` (statements), `queries/` and `readers.rs`
-//! (reads), `owners.rs` (who still lives), `schema.rs` and `migrations/`.
+//! (reads), `owners.rs` (who still lives), `inspect.rs` (a look at a
+//! file before it is opened), `schema.rs` and `migrations/`.
 
 mod url;
 mod options;
@@ -43,6 +44,7 @@ mod owners;
 mod token;
 mod connection;
 mod schema;
+mod inspect;
 mod crash_point;
 
 pub use error::SqliteError;

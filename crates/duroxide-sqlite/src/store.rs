@@ -21,7 +21,7 @@ use crate::tables::nodes;
 use crate::tx::Settings;
 use crate::url::Location;
 use crate::writer::{self, WriterConfig, WriterHandle};
-use crate::{queries, schema};
+use crate::{inspect, queries, schema};
 
 /// A store in a SQLite file, or in memory.
 ///
@@ -143,22 +143,17 @@ impl SqliteProvider {
 
     fn open(location: Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
         let path = path_of(&location).to_owned();
-        if let Location::File { path, create: false } = &location
-            && !path.exists()
-        {
-            return Err(SqliteError::NotFound { path: path.clone() });
-        }
         let clock = options.clock.clone().unwrap_or_else(|| Arc::new(WallClock));
         let id = owners::fresh_id();
-        schema::check_before_touching(&location)?;
-        let mut connection = open_writer(&location, options.durability)?;
-        schema::migrate(&path, &mut connection)?;
         let owner = match &location {
             Location::Memory => Owner::alone(id),
-            Location::File { path, .. } => Owner::of_file(path, id).map_err(|error| {
-                SqliteError::ReadOnly { path: path.clone(), reason: error.to_string() }
-            })?,
+            Location::File { path, create } => {
+                inspect::inspect(path, *create)?;
+                Owner::of_file(path, id).map_err(|error| inspect::sort(path, &error))?
+            }
         };
+        let mut connection = open_writer(&location, options.durability)?;
+        schema::migrate(&path, &mut connection)?;
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
 
