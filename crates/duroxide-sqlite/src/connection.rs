@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::SqliteError;
+use crate::faults;
 use crate::options::Durability;
 use crate::url::Location;
 
@@ -124,7 +125,7 @@ fn wait_for_others(asked: i32) -> bool {
     let pause = Duration::from_micros(100 << asked.clamp(0, 6)).min(Duration::from_millis(5));
     std::thread::sleep(pause);
     // The first seven pauses are shorter than the rest: the sum is close enough to the limit.
-    u128::from(asked.unsigned_abs()) < BUSY_LIMIT.as_millis() / 5
+    u128::from(asked.unsigned_abs()) < faults::busy_limit(BUSY_LIMIT).as_millis() / 5
 }
 
 /// Turns the write-ahead log on. Of several processes that do so on a fresh file some are told
@@ -134,7 +135,8 @@ fn switch_to_log(connection: &Connection) -> Result<(), rusqlite::Error> {
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
             Err(rusqlite::Error::SqliteFailure(failure, _))
-                if failure.code == ErrorCode::DatabaseBusy && began.elapsed() < BUSY_LIMIT =>
+                if failure.code == ErrorCode::DatabaseBusy
+                    && began.elapsed() < faults::busy_limit(BUSY_LIMIT) =>
             {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -82,6 +82,11 @@ pub enum SqliteError {
         /// What SQLite said.
         reason: String,
     },
+    /// The file was deleted or replaced while the store was in use.
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
     /// Anything else.
     Other {
         /// The file.
@@ -123,6 +128,7 @@ impl SqliteError {
             | Self::NewerSchema { .. }
             | Self::Corrupt { .. }
             | Self::ReadOnly { .. }
+            | Self::Lost { .. }
             | Self::Closed => false,
         }
     }
@@ -175,6 +181,11 @@ impl fmt::Display for SqliteError {
             Self::Io { path, reason } => {
                 write!(f, "reading or writing {} failed: {reason}", path.display())
             }
+            Self::Lost { path } => write!(
+                f,
+                "{} was deleted or replaced while in use; open the store again",
+                path.display()
+            ),
             Self::Other { path, reason } => write!(f, "{}: {reason}", path.display()),
             Self::Closed => f.write_str("the store is closed"),
         }

@@ -10,12 +10,14 @@ use duroxide_core::provider::{
 };
 
 use crate::error::Failure;
-use crate::ops::{BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn};
+use crate::ops::{
+    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn,
+};
 use crate::provider::deadline;
 use crate::queries;
 use crate::store::SqliteProvider;
-use crate::token::{self, Place};
-use crate::writer::{Patience, Queue};
+use crate::token::{self, Place, Secret};
+use crate::writer::{Patience, Queue, WriterHandle};
 
 /// Name and version of an instance that never said (R8.24, R8.25).
 const UNKNOWN: &str = "unknown";
@@ -48,10 +50,19 @@ impl SqliteProvider {
                 Ok(turn) => return Ok(Some(turn)),
                 // The rest of the turn is fetched again, by us or by somebody else.
                 Err(undecodable) => {
+                    let unclaimed = Unclaimed::new(&self.writer, Place::Turn(key), secret);
                     self.writer.run(BuryMessages { key, secret, undecodable }).await?;
+                    unclaimed.claim();
                 }
             }
         }
+    }
+
+    /// A turn that is not yet handed out.
+    pub(crate) fn unclaimed(&self, lock_token: &str) -> Unclaimed<'_> {
+        let lock = token::read_turn(lock_token).ok();
+        let lock = lock.map(|(key, secret)| (Place::Turn(key), secret));
+        Unclaimed { writer: &self.writer, lock }
     }
 
     /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
@@ -100,8 +111,43 @@ impl SqliteProvider {
                 }
                 Err(error) => {
                     let why = error.to_string();
+                    let unclaimed = Unclaimed::new(&self.writer, Place::Work(seq), secret);
                     self.writer.run(BuryWork { seq, secret, payload, why }).await?;
+                    unclaimed.claim();
                 }
+            }
+        }
+    }
+}
+
+/// Something fetched that nobody has yet. Dropped, it is given back as if it had not been fetched:
+/// whatever went wrong, it must not stay locked until its time is up.
+pub(crate) struct Unclaimed<'a> {
+    writer: &'a WriterHandle,
+    lock: Option<(Place, Secret)>,
+}
+
+impl<'a> Unclaimed<'a> {
+    fn new(writer: &'a WriterHandle, place: Place, secret: Secret) -> Self {
+        Self { writer, lock: Some((place, secret)) }
+    }
+
+    /// Somebody has it now, or it is gone.
+    pub(crate) fn claim(mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        let uncount = true;
+        match self.lock.take() {
+            None => {}
+            Some((Place::Turn(key), secret)) => {
+                self.writer.post(AbandonTurn { key, secret, delay_ms: None, uncount });
+            }
+            Some((Place::Work(seq), secret)) => {
+                self.writer.post(AbandonWork { seq, secret, delay_ms: 0, uncount });
             }
         }
     }

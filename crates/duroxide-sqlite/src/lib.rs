@@ -41,12 +41,17 @@ mod queries;
 mod readers;
 mod commit_board;
 mod owners;
+mod file_identity;
 mod token;
 mod connection;
 mod schema;
 mod inspect;
 mod crash_point;
+mod faults;
 
 pub use error::SqliteError;
+#[cfg(feature = "test-hooks")]
+#[doc(hidden)]
+pub use faults::{CommitFault, Faults, Seen, set_busy_limit};
 pub use options::{Durability, SqliteOptions};
 pub use store::SqliteProvider;

@@ -14,6 +14,7 @@ use crate::connection::{open_writer, path_of};
 #[cfg(feature = "test-hooks")]
 use crate::error::Failure;
 use crate::error::SqliteError;
+use crate::file_identity::FileIdentity;
 use crate::options::SqliteOptions;
 use crate::owners::{self, Owner};
 use crate::readers::Readers;
@@ -21,7 +22,7 @@ use crate::tables::nodes;
 use crate::tx::Settings;
 use crate::url::Location;
 use crate::writer::{self, WriterConfig, WriterHandle};
-use crate::{inspect, queries, schema};
+use crate::{faults, inspect, queries, schema};
 
 /// A store in a SQLite file, or in memory.
 ///
@@ -34,6 +35,8 @@ pub struct SqliteProvider {
     pub(crate) clock: Arc<dyn Clock>,
     location: Location,
     thread: Option<JoinHandle<()>>,
+    #[cfg(feature = "test-hooks")]
+    faults: faults::Plan,
 }
 
 impl SqliteProvider {
@@ -116,6 +119,13 @@ impl SqliteProvider {
         }
     }
 
+    /// What goes wrong with this store, and what is watched of it.
+    #[cfg(feature = "test-hooks")]
+    #[doc(hidden)]
+    pub fn faults(&self) -> &faults::Faults {
+        &self.faults
+    }
+
     /// Runs a statement with one parameter behind the store's back; how many rows it changed.
     #[cfg(feature = "test-hooks")]
     #[doc(hidden)]
@@ -158,23 +168,35 @@ impl SqliteProvider {
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
 
         let board = Arc::new(CommitBoard::new());
+        let faults = faults::Plan::default();
+        let identity = FileIdentity::of(&path);
         let config = WriterConfig {
             location: location.clone(),
+            identity,
             durability: options.durability,
             clock: Arc::clone(&clock),
             settings: Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() },
             owner,
             board: Arc::clone(&board),
+            faults: faults.clone(),
         };
         let (writer, thread) =
             writer::spawn(connection, config).map_err(|error| no_thread(&path, &error))?;
         let readers = match &location {
             Location::Memory => Readers::Writer(writer.clone()),
-            Location::File { path, .. } => {
-                Readers::of_file(path).map_err(|error| no_thread(path, &error))?
-            }
+            Location::File { path, .. } => Readers::of_file(path, identity, &faults)
+                .map_err(|error| no_thread(path, &error))?,
         };
-        Ok(Self { writer, readers, board, clock, location, thread: Some(thread) })
+        Ok(Self {
+            writer,
+            readers,
+            board,
+            clock,
+            location,
+            thread: Some(thread),
+            #[cfg(feature = "test-hooks")]
+            faults,
+        })
     }
 }
 

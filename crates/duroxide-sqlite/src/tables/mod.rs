@@ -19,12 +19,18 @@ pub(crate) mod pins;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
+use crate::faults;
+
 /// Result of a statement.
 pub(crate) type Sql<T> = Result<T, rusqlite::Error>;
 
 /// Runs a statement; how many rows it changed.
 pub(crate) fn run(connection: &Connection, sql: &'static str, params: impl Params) -> Sql<usize> {
-    connection.prepare_cached(sql)?.execute(params)
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let changed = statement.execute(params);
+    faults::done(sql, &statement);
+    changed
 }
 
 /// The first row of a query, if there is one.
@@ -34,7 +40,11 @@ pub(crate) fn first<T>(
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> Sql<T>,
 ) -> Sql<Option<T>> {
-    connection.prepare_cached(sql)?.query_row(params, read).optional()
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params, read).optional();
+    faults::done(sql, &statement);
+    found
 }
 
 /// All rows of a query.
@@ -44,7 +54,11 @@ pub(crate) fn all<T>(
     params: impl Params,
     read: impl FnMut(&Row<'_>) -> Sql<T>,
 ) -> Sql<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map(params, read)?.collect();
+    faults::done(sql, &statement);
+    found
 }
 
 /// An id as it is stored: the same bits.

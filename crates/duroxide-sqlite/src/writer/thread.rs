@@ -14,6 +14,8 @@ use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
 use crate::error::SqliteError;
+use crate::faults;
+use crate::file_identity::FileIdentity;
 use crate::options::Durability;
 use crate::owners::Owner;
 use crate::tables::{hidden, mailboxes, sessions, work};
@@ -26,11 +28,14 @@ const BATCH_MAX: usize = 512;
 /// What a writer needs to know.
 pub(crate) struct WriterConfig {
     pub(crate) location: Location,
+    /// The file that was opened.
+    pub(crate) identity: FileIdentity,
     pub(crate) durability: Durability,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) owner: Owner,
     pub(crate) board: Arc<CommitBoard>,
+    pub(crate) faults: faults::Plan,
 }
 
 /// Starts the writer on its connection.
@@ -75,13 +80,14 @@ impl Writer {
     }
 
     fn run(mut self) {
+        faults::enter(&self.config.faults);
         while !self.closing {
-            let mut batch = self.gather();
+            let batch = self.gather();
             self.look_around();
             if batch.is_empty() {
                 self.serve_parked();
             } else {
-                self.process(&mut batch);
+                self.process(batch);
             }
             self.answer_parked();
         }
