@@ -77,6 +77,29 @@ pub(crate) fn open_unchanging(path: &Path) -> Result<Connection, SqliteError> {
     Connection::open_with_flags(uri, flags).map_err(sort)
 }
 
+/// Does something that reads, but not for long: so many steps of SQLite's machine at most. `None` if
+/// that was not enough. Steps, not time: a busy machine must not see less.
+pub(crate) fn in_steps<T>(
+    connection: &Connection,
+    thousands: u32,
+    read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+) -> Result<Option<T>, rusqlite::Error> {
+    let mut left = thousands;
+    let is_over = move || {
+        left = left.saturating_sub(1);
+        left == 0
+    };
+    connection.progress_handler(1000, Some(is_over))?;
+    let result = read(connection);
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    match result {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Ok(None)
+        }
+        result => result.map(Some),
+    }
+}
+
 /// Says whether commits wait for the disk, from the next transaction on.
 pub(crate) fn set_durability(
     connection: &Connection,

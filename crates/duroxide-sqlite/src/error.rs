@@ -87,6 +87,13 @@ pub enum SqliteError {
         /// The file.
         path: PathBuf,
     },
+    /// A row makes no sense.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Anything else.
     Other {
         /// The file.
@@ -103,7 +110,7 @@ impl SqliteError {
     pub(crate) fn sort(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, reason) = (path.to_owned(), error.to_string());
         let rusqlite::Error::SqliteFailure(failure, _) = error else {
-            return Self::Other { path, reason };
+            return Self::Unreadable { path, reason };
         };
         match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { path, reason },
@@ -112,6 +119,9 @@ impl SqliteError {
             ErrorCode::NotADatabase => Self::NotADatabase { path },
             ErrorCode::DatabaseCorrupt => Self::Corrupt { path, reason },
             ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => Self::Io { path, reason },
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => {
+                Self::Unreadable { path, reason }
+            }
             _ => Self::Other { path, reason },
         }
     }
@@ -129,6 +139,7 @@ impl SqliteError {
             | Self::Corrupt { .. }
             | Self::ReadOnly { .. }
             | Self::Lost { .. }
+            | Self::Unreadable { .. }
             | Self::Closed => false,
         }
     }
@@ -186,6 +197,9 @@ impl fmt::Display for SqliteError {
                 "{} was deleted or replaced while in use; open the store again",
                 path.display()
             ),
+            Self::Unreadable { path, reason } => {
+                write!(f, "a row of {} makes no sense: {reason}", path.display())
+            }
             Self::Other { path, reason } => write!(f, "{}: {reason}", path.display()),
             Self::Closed => f.write_str("the store is closed"),
         }
@@ -193,6 +207,11 @@ impl fmt::Display for SqliteError {
 }
 
 impl std::error::Error for SqliteError {}
+
+/// Whether an error is about a value that makes no sense, not about the file.
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
+    !matches!(error, rusqlite::Error::SqliteFailure(..))
+}
 
 /// Why an operation did not happen.
 #[derive(Debug)]

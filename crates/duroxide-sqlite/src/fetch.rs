@@ -158,8 +158,13 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let mut messages = Vec::with_capacity(taken.messages.len());
     let mut undecodable = Vec::new();
     for message in &taken.messages {
-        match serde_json::from_str(&message.payload) {
-            Ok(item) => messages.push(item),
+        match serde_json::from_str::<WorkItem>(&message.payload) {
+            Ok(item) if item.orchestration_key() == Some(taken.instance.as_str()) => {
+                messages.push(item);
+            }
+            Ok(item) => {
+                undecodable.push((message.seq, format!("it is for {:?}", item.orchestration_key())))
+            }
             Err(error) => undecodable.push((message.seq, error.to_string())),
         }
     }
@@ -169,6 +174,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let identity = taken.identity.or_else(|| messages.iter().find_map(identity_of_start));
     let (orchestration_name, version, execution_id) =
         identity.unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let is_unreadable = taken.unreadable.is_some();
     let item = OrchestrationItem {
         instance: taken.instance,
         orchestration_name,
@@ -176,7 +182,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         version,
         history: Vec::new(),
         messages,
-        history_error: None,
+        history_error: taken.unreadable.map(|why| format!("key-value data: {why}")),
         kv_snapshot: taken.kv.into_iter().collect(),
     };
     Ok(FetchedTurn {
@@ -184,7 +190,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         lock_token: token::write(Place::Turn(taken.key), &taken.secret),
         attempt_count: taken.attempts,
         last_event_id: taken.last_event_id,
-        history_included: taken.last_event_id == 0,
+        history_included: taken.last_event_id == 0 || is_unreadable,
     })
 }
 

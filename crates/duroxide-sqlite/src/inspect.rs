@@ -7,17 +7,17 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::connection::{open_reader, open_unchanging};
+use crate::connection::{in_steps, open_reader, open_unchanging};
 use crate::error::SqliteError;
 use crate::schema::{self, StoreId};
 
-/// How long damage is looked for: small files are read whole, large ones as far as this goes.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How far damage is looked for: small files are read whole, large ones for about 0.1 s.
+const STEPS_THOUSANDS: u32 = 1000;
 /// How often a file that others are busy closing is looked at again.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -142,20 +142,13 @@ fn check(path: &Path, c: &Connection, own_id: Option<StoreId>) -> Result<(), Sql
             return Err(corrupt(path, reason));
         }
     }
-    let began = Instant::now();
-    c.progress_handler(1000, Some(move || PATIENCE < began.elapsed())).map_err(sort)?;
-    let found = c.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
-    c.progress_handler(0, None::<fn() -> bool>).map_err(sort)?;
-    match found {
-        Ok(verdict) if verdict == "ok" => Ok(()),
-        Ok(verdict) => Err(corrupt(path, &verdict)),
-        Err(error) if is_interruption(&error) => Ok(()),
-        Err(error) => Err(sort(error)),
+    let verdict = in_steps(c, STEPS_THOUSANDS, |c| {
+        c.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0))
+    });
+    match verdict.map_err(sort)? {
+        Some(verdict) if verdict != "ok" => Err(corrupt(path, &verdict)),
+        _ => Ok(()),
     }
-}
-
-fn is_interruption(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -35,6 +35,7 @@ mod fetch;
 mod writer;
 mod ops;
 mod mailbox;
+mod mend;
 mod tx;
 mod tables;
 mod queries;

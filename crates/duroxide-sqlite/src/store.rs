@@ -15,6 +15,7 @@ use crate::connection::{open_writer, path_of};
 use crate::error::Failure;
 use crate::error::SqliteError;
 use crate::file_identity::FileIdentity;
+use crate::mend::mend_if_needed;
 use crate::options::SqliteOptions;
 use crate::owners::{self, Owner};
 use crate::readers::Readers;
@@ -165,6 +166,8 @@ impl SqliteProvider {
         let mut connection = open_writer(&location, options.durability)?;
         schema::migrate(&path, &mut connection)?;
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
+        let settings = Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() };
+        mend_if_needed(&connection, settings, clock.now_ms()).map_err(sort)?;
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
 
         let board = Arc::new(CommitBoard::new());
@@ -175,7 +178,7 @@ impl SqliteProvider {
             identity,
             durability: options.durability,
             clock: Arc::clone(&clock),
-            settings: Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() },
+            settings,
             owner,
             board: Arc::clone(&board),
             faults: faults.clone(),

@@ -16,7 +16,9 @@ pub(crate) mod custom_status;
 pub(crate) mod dead_letters;
 pub(crate) mod nodes;
 pub(crate) mod pins;
+pub(crate) mod rot;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::faults;
@@ -59,6 +61,32 @@ pub(crate) fn all<T>(
     let found = statement.query_map(params, read)?.collect();
     faults::done(sql, &statement);
     found
+}
+
+/// A text, whatever is stored there. What is no text is shown as far as it can be, marked so that it
+/// is no JSON either.
+pub(crate) fn text(row: &Row<'_>, column: usize) -> Sql<String> {
+    Ok(optional_text(row, column)?.unwrap_or_default())
+}
+
+/// The same where there may be nothing.
+pub(crate) fn optional_text(row: &Row<'_>, column: usize) -> Sql<Option<String>> {
+    let marked = |shown: &str| Some(format!("\u{fffd}{shown}"));
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => marked(&number.to_string()),
+        ValueRef::Real(number) => marked(&number.to_string()),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text.to_owned()),
+            Err(_) => marked(&String::from_utf8_lossy(bytes)),
+        },
+        ValueRef::Blob(bytes) => marked(&String::from_utf8_lossy(bytes)),
+    })
+}
+
+/// A number, if that is what is stored there.
+pub(crate) fn number(row: &Row<'_>, column: usize) -> Sql<Option<i64>> {
+    Ok(row.get_ref(column)?.as_i64().ok())
 }
 
 /// An id as it is stored: the same bits.

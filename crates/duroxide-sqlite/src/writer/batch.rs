@@ -5,6 +5,7 @@ use super::recover::{Broken, Trouble, free_leases};
 use super::thread::Writer;
 use crate::connection::set_durability;
 use crate::crash_point::crash_point;
+use crate::error::SqliteError;
 use crate::faults;
 use crate::options::Durability;
 use crate::tables::Sql;
@@ -79,10 +80,14 @@ impl Writer {
         }
     }
 
-    /// After a transaction of many was undone: each alone, if that can help.
+    /// After a transaction was undone: each alone, or after mending the store, if that can help.
     fn process_each(&mut self, jobs: Vec<Box<dyn Job>>, trouble: &Trouble) {
         if 1 < jobs.len() && trouble.may_be_about_one_job() {
             jobs.into_iter().for_each(|job| self.process(vec![job]));
+            return;
+        }
+        if matches!(trouble.error, SqliteError::Unreadable { .. }) && self.mend() {
+            self.process(jobs);
             return;
         }
         jobs.into_iter().for_each(|job| job.fail(&trouble.error));

@@ -1,5 +1,7 @@
 //! What becomes of a store after a failure: rolled back, reopened, or lost.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::Connection;
 
 use super::thread::Writer;
@@ -7,6 +9,7 @@ use crate::connection::{open_writer, path_of};
 use crate::error::SqliteError;
 use crate::faults;
 use crate::file_identity::FileIdentity;
+use crate::mend::mend;
 use crate::options::Durability;
 use crate::owners;
 use crate::schema;
@@ -38,7 +41,8 @@ impl Trouble {
 
     /// Whether the jobs of the transaction may fare better one by one.
     pub(super) fn may_be_about_one_job(&self) -> bool {
-        matches!(self.error, SqliteError::Other { .. } | SqliteError::Corrupt { .. })
+        use SqliteError::{Corrupt, Other, Unreadable};
+        matches!(self.error, Other { .. } | Corrupt { .. } | Unreadable { .. })
     }
 }
 
@@ -96,6 +100,22 @@ impl Writer {
         self.waits_for_disk = self.config.durability == Durability::Full;
         self.connection = Some(connection);
         Ok(())
+    }
+
+    /// Sets rows right that make no sense; whether that was tried. Not all the time: it takes long.
+    pub(super) fn mend(&mut self) -> bool {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.mended_at.is_some_and(|at| at.elapsed() < PAUSE) {
+            return false;
+        }
+        self.mended_at = Some(Instant::now());
+        let Some(connection) = &self.connection else { return false };
+        let now = self.config.clock.now_ms();
+        if let Err(error) = mend(connection, self.config.settings, now) {
+            tracing::error!(target: "duroxide::providers", %error, "store not mended");
+            return false;
+        }
+        true
     }
 
     /// Frees the leases of owners that are gone.

@@ -60,6 +60,7 @@ pub(super) struct Writer {
     pub(super) next_batch: i64,
     /// Whether commits wait for the disk at present.
     pub(super) waits_for_disk: bool,
+    pub(super) mended_at: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
 }
@@ -73,6 +74,7 @@ impl Writer {
             parked: Parked::default(),
             next_batch: 1,
             waits_for_disk,
+            mended_at: None,
             config,
             inbox,
             closing: false,

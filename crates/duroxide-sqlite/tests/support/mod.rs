@@ -3,6 +3,7 @@
 
 pub(crate) mod again;
 pub(crate) mod files;
+pub(crate) mod sampler;
 pub(crate) mod workload;
 
 use std::path::{Path, PathBuf};
