@@ -14,7 +14,7 @@ use duroxide_sqlite::{CommitFault, SqliteProvider};
 use rusqlite::ffi;
 use support::Folder;
 use support::files::start;
-use support::workload::{answer, begin, ended, insist, runtime};
+use support::workload::{PATIENCE, answer, begin, ended, insist, runtime};
 
 async fn open(folder: &Folder) -> Arc<SqliteProvider> {
     Arc::new(SqliteProvider::new(&folder.url("a.db"), None).await.unwrap())
@@ -228,4 +228,31 @@ async fn r10_13_commits_may_fail_all_the_time() {
     assert!(50 < store.faults().fired());
     runtime.shutdown(Some(1000)).await;
     check_invariants(store.as_ref()).await.unwrap();
+}
+
+#[tokio::test]
+async fn r8_33_work_that_comes_in_the_same_batch_as_a_fetch_is_served() {
+    let store = SqliteProvider::new_in_memory().await.unwrap();
+    let hour = Duration::from_secs(3600);
+    for n in 0..200 {
+        let instance = format!("i{n}");
+        // Sent one after the other without a pause: often in one batch, in either order.
+        let fetch = store.fetch_turn(hour, hour, None);
+        let enqueue = store.enqueue_for_orchestrator(start(&instance, "x"), None);
+        let (turn, enqueued) = tokio::time::timeout(PATIENCE, async {
+            if n % 2 == 0 {
+                tokio::join!(fetch, enqueue)
+            } else {
+                swap(tokio::join!(enqueue, fetch))
+            }
+        })
+        .await
+        .expect("served at once");
+        enqueued.unwrap();
+        assert_eq!(turn.unwrap().unwrap().item.instance, instance);
+    }
+}
+
+fn swap<A, B>((a, b): (A, B)) -> (B, A) {
+    (b, a)
 }

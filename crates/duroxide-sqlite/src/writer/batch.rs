@@ -155,7 +155,8 @@ impl Writer {
             crash_point("between-ops");
         }
         if look != Look::Away {
-            self.parked.serve(&mut tx, look == Look::AtAll).map_err(Broken::Waiting)?;
+            let all = look == Look::AtAll;
+            self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
         }
         let notes = tx.finish(batch).map_err(Broken::Undone)?;
         crash_point("before-commit");

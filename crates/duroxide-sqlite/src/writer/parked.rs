@@ -31,8 +31,14 @@ impl Parked {
     }
 
     /// Lets those try whose queue has something new, or all. Served ones are found by
-    /// [`take_served`](Self::take_served) after the commit.
-    pub(super) fn serve(&mut self, tx: &mut Tx<'_>, all: bool) -> Result<(), rusqlite::Error> {
+    /// [`take_served`](Self::take_served) after the commit. Those who came with this transaction and
+    /// found nothing wait already: what came behind them may be for them.
+    pub(super) fn serve(
+        &mut self,
+        tx: &mut Tx<'_>,
+        all: bool,
+        fresh: &mut [Box<dyn Job>],
+    ) -> Result<(), rusqlite::Error> {
         // What one of them takes may be what another was to have (a session changes hands), so a
         // fetch may bring news itself: until nothing is new.
         let mut look_at_all = all;
@@ -42,7 +48,8 @@ impl Parked {
                 return Ok(());
             }
             (tx.notes.turns_ready, tx.notes.work_ready) = (false, false);
-            for job in self.jobs.iter_mut().filter(|job| !job.is_done() && !job.is_abandoned()) {
+            let waiting = self.jobs.iter_mut().chain(fresh.iter_mut());
+            for job in waiting.filter(|job| !job.is_done() && !job.is_abandoned()) {
                 let news = match job.patience().map(|patience| patience.queue) {
                     Some(Queue::Turns) => turns_ready,
                     Some(Queue::Work) => work_ready,
