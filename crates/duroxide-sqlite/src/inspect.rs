@@ -28,10 +28,15 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
     for _ in 0..LOOKS {
         // The log first: it appears when the database has a page already.
-        let has_log = has_content(&beside(path, "-wal")) || beside(path, "-journal").exists();
+        let has_wal = has_content(&beside(path, "-wal"));
+        let has_log = has_wal || beside(path, "-journal").exists();
         let Some(file) = examine(path, create)? else { return Ok(()) };
         if file.len() == 0 {
-            return if has_log { Err(lost_its_pages(path)) } else { Ok(()) };
+            if !has_wal {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE); // Somebody may be making it right now.
+            continue;
         }
         check_header(path)?;
         if has_log {
@@ -44,6 +49,9 @@ pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
             Err(error) if is_final => return Err(error),
             Err(_) => std::thread::sleep(PAUSE), // Somebody else wrote while we looked.
         }
+    }
+    if !has_content(path) {
+        return Err(lost_its_pages(path));
     }
     open_reader(path).and_then(|c| check(path, &c, None))
 }

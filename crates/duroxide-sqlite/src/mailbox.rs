@@ -24,9 +24,15 @@ pub(crate) fn post(
 ) -> Sql<()> {
     let seq = tx.next_seq()?;
     if tx.now < visible_at {
-        return hidden::insert(tx.connection, instance.key, seq, visible_at, message);
+        hidden::insert(tx.connection, instance.key, seq, visible_at, message)?;
+        // A start to come is worth waiting for (R8.28).
+        if message.kind == Kind::Start && mailboxes::get(tx.connection, instance.key)?.is_some() {
+            settle(tx, instance.key)?;
+        }
+        return Ok(());
     }
-    deliver(tx, instance, seq, visible_at, message)
+    // What is overdue has not waited here since it was due.
+    deliver(tx, instance, seq, visible_at.max(tx.now), message)
 }
 
 /// Lets time pass: messages become due, locks end, patience ends.

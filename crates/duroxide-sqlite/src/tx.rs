@@ -127,18 +127,16 @@ impl<'c> Tx<'c> {
         Ok(())
     }
 
-    /// Writes down what was counted in memory, and the transaction's number if somebody may ask for
-    /// it; comes last. A transaction that did nothing writes nothing.
-    pub(crate) fn finish(self, mark: Option<i64>) -> Sql<Notes> {
+    /// Writes down what was counted in memory, and the transaction's number, which tells later
+    /// whether it was committed; comes last. A transaction that did nothing writes nothing.
+    pub(crate) fn finish(self, batch: i64) -> Sql<Notes> {
         if let Some(Positions { stored, next }) = self.positions
             && stored != next
         {
             nodes::set_next_seq(self.connection, next)?;
         }
         // A look that found nothing must not look like news to other processes.
-        if let Some(batch) = mark
-            && self.connection.total_changes() != self.changes
-        {
+        if self.connection.total_changes() != self.changes {
             nodes::mark(self.connection, self.settings.node, batch)?;
         }
         Ok(self.notes)

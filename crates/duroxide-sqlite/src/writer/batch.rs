@@ -158,7 +158,7 @@ impl Writer {
             let all = look == Look::AtAll;
             self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
         }
-        let notes = tx.finish(must_last.then_some(batch)).map_err(Broken::Undone)?;
+        let notes = tx.finish(batch).map_err(Broken::Undone)?;
         crash_point("before-commit");
         faults::commit(connection, must_last, |c| {
             c.prepare_cached("COMMIT")?.execute([]).map(drop)
