@@ -40,6 +40,9 @@ pub(crate) fn open_writer(
             connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(sort)?;
             connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX).map_err(sort)?;
             expect_pragma(path, &connection, "journal_mode", "wal")?;
+            // Read back: an unknown word would silently mean NORMAL.
+            let level = if durability == Durability::Full { "2" } else { "1" };
+            expect_pragma(path, &connection, "synchronous", level)?;
         }
     }
     connection.pragma_update(None, "cache_size", -65_536).map_err(sort)?;
@@ -174,8 +177,13 @@ fn expect_pragma(
     name: &str,
     expected: &str,
 ) -> Result<(), SqliteError> {
-    let found: String = connection
-        .pragma_query_value(None, name, |row| row.get(0))
+    let found = connection
+        .pragma_query_value(None, name, |row| {
+            let value = row.get_ref(0)?;
+            Ok(value
+                .as_i64()
+                .map_or_else(|_| value.as_str().unwrap_or_default().to_owned(), |n| n.to_string()))
+        })
         .map_err(|error| SqliteError::sort(path, &error))?;
     if found.eq_ignore_ascii_case(expected) {
         return Ok(());

@@ -117,3 +117,43 @@ fn tables_of(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     let names = statement.query_map([], |row| row.get(0))?;
     names.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::open_writer;
+    use crate::options::Durability;
+    use crate::url::Location;
+
+    #[test]
+    fn r10_7_a_migration_that_ends_half_way_is_done_by_the_next() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("duroxide-schema-{:x}.db", crate::owners::fresh_id()));
+        let location = Location::File { path: path.clone(), create: true };
+        let mut interrupted = 0;
+        for steps in 1_u32.. {
+            let mut connection = open_writer(&location, Durability::Process).unwrap();
+            // As if the process had ended there: what was done is not committed.
+            let mut left = steps;
+            let is_over = move || {
+                left = left.saturating_sub(1);
+                left == 0
+            };
+            connection.progress_handler(20, Some(is_over)).unwrap();
+            if migrate(&path, &mut connection).is_ok() {
+                break;
+            }
+            interrupted += 1;
+            drop(connection);
+            let connection = open_writer(&location, Durability::Process).unwrap();
+            assert_eq!(version_of(&path, &connection), Ok(0), "nothing of it is left");
+        }
+        assert!(5 < interrupted, "only {interrupted} interruptions");
+        let mut connection = open_writer(&location, Durability::Process).unwrap();
+        migrate(&path, &mut connection).unwrap();
+        assert_eq!(version_of(&path, &connection), Ok(NEWEST));
+        check_tables(&path, &connection).unwrap();
+        drop(connection);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
