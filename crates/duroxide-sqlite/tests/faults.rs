@@ -123,17 +123,19 @@ async fn r8_20_a_fetch_that_fails_while_parked_fails_alone() {
         async move { store.fetch_turn(hour, hour, None).await }
     });
     // Until it is parked an enqueue does not feed it; then it does.
-    let mut fed = 0;
+    let (mut fed, mut was_fed) = (0, false);
     for n in 1.. {
         store.faults().fail_statement(n, ffi::SQLITE_CORRUPT);
         let enqueued = store.enqueue_for_orchestrator(start(&format!("i{n}"), "y"), None).await;
         fed += u64::from(enqueued.is_ok());
         store.faults().fired();
         if waiting.is_finished() {
-            // Whatever the fetch met, whoever enqueued is not told of it.
-            enqueued.unwrap();
+            // Whatever the fetch met, whoever enqueued is not told of it. The task may have ended
+            // one round late.
+            assert!(enqueued.is_ok() || was_fed, "{enqueued:?}");
             break;
         }
+        was_fed = enqueued.is_ok();
     }
     let met = waiting.await.unwrap();
     assert!(met.as_ref().is_err_and(|error| error.message.contains("damaged")), "{met:?}");
