@@ -21,7 +21,7 @@ const VALUES: [&str; 8] =
 /// How many of them each column gets, unless all are asked for.
 const VALUES_TRIED: usize = 3;
 /// Stores at a time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 16;
 /// Dead letters that the sample has from the beginning.
 const LETTERS: usize = 2;
 

@@ -67,9 +67,9 @@ pub(crate) async fn runtime(store: Arc<dyn Provider>, workers: usize) -> Arc<Run
     let mut options = RuntimeOptions {
         worker_concurrency: workers,
         max_attempts: 3,
-        orchestrator_lock_timeout: Duration::from_secs(1),
-        worker_lock_timeout: Duration::from_secs(1),
-        worker_lock_renewal_buffer: Duration::from_millis(500),
+        orchestrator_lock_timeout: Duration::from_secs(5),
+        worker_lock_timeout: Duration::from_secs(5),
+        worker_lock_renewal_buffer: Duration::from_secs(2),
         ..workload::options()
     };
     options.unregistered_backoff.base_delay = Duration::from_millis(20);
