@@ -24,7 +24,9 @@ pub(super) struct Watch {
     is_shared: bool,
     data_version: Option<i64>,
     in_company: bool,
-    looked_at: Instant,
+    /// `None` until the first look, which comes with the first job: a process that was started again
+    /// finds what it held before free at once.
+    looked_at: Option<Instant>,
     pulse_at: Option<Instant>,
 }
 
@@ -34,15 +36,15 @@ impl Watch {
             is_shared: *location != Location::Memory,
             data_version: data_version(connection),
             in_company: false,
-            looked_at: Instant::now(),
+            looked_at: None,
             pulse_at: None,
         }
     }
 
     /// How long until the next look.
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
-        let look_at = self.looked_at + self.interval();
-        self.is_shared.then(|| look_at.saturating_duration_since(now))
+        let next = self.looked_at.map_or(now, |at| at + self.interval());
+        self.is_shared.then(|| next.saturating_duration_since(now))
     }
 
     /// Others were seen, or not.
@@ -64,10 +66,11 @@ impl Writer {
     /// Looks around if it is time to.
     pub(super) fn look_around(&mut self) {
         let now = Instant::now();
-        if !self.watch.is_shared || now < self.watch.looked_at + self.watch.interval() {
+        let is_time = self.watch.next_look(now).is_some_and(|pause| pause.is_zero());
+        if !is_time {
             return;
         }
-        self.watch.looked_at = now;
+        self.watch.looked_at = Some(now);
         self.notice_changes();
         if self.watch.pulse_at.is_none_or(|at| at + PULSE <= now) {
             self.watch.pulse_at = Some(now);

@@ -68,6 +68,8 @@ pub(crate) fn play() {
             other => panic!("no such role: {other}"),
         }
     });
+    // Not even a turn that blocks its thread keeps the process.
+    runtime.shutdown_background();
 }
 
 /// The next line the test tells; `None` when it wants an end.

@@ -62,15 +62,14 @@ fn assert_prompt(what: &str, waits: &[u64]) {
 
 /// A process that holds an activity and one on a session, and one that holds a turn.
 fn holders(stage: &Stage) -> [Process; 2] {
+    let turns = stage.start_worker(&[LONG, (HOLD, "turns")]);
+    start(stage, &[("turn", "Turn", work())]);
+    time_of(stage, turns.id(), &["T", "turn"]);
+    // From here on that one has no room for anything else.
     let activities = stage.start_worker(&[LONG, (HOLD, "activities")]);
     start(stage, &[("activity", "Program", work()), ("session", "Program", session())]);
     time_of(stage, activities.id(), &["S", "activity"]);
     time_of(stage, activities.id(), &["S", "session"]);
-    let turns = stage.start_worker(&[LONG, (HOLD, "turns")]);
-    activities.pause(); // So that the turn is not taken by the wrong one.
-    start(stage, &[("turn", "Turn", work())]);
-    time_of(stage, turns.id(), &["T", "turn"]);
-    activities.resume();
     [activities, turns]
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide::RuntimeOptions;
 use duroxide::runtime::Runtime;
 
-use crate::handlers::{activities, orchestrations};
+use crate::handlers::{HOLD, activities, orchestrations};
 use crate::roles::{Stage, told_to_end};
 
 /// If set, leases are as long as by default; short otherwise.
@@ -13,7 +13,11 @@ pub(crate) const LONG_LEASES: &str = "FLEET_LONG_LEASES";
 
 /// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
 pub(crate) async fn run(stage: &Stage) {
-    let options = if stage.setting(LONG_LEASES).is_some() { long_leases() } else { short_leases() };
+    let long = stage.setting(LONG_LEASES).is_some();
+    let mut options = if long { long_leases() } else { short_leases() };
+    if stage.setting(HOLD).as_deref() == Some("turns") {
+        (options.orchestration_concurrency, options.worker_concurrency) = (1, 0);
+    }
     let store = stage.store().await;
     let runtime =
         Runtime::start_with_options(store, activities(stage), orchestrations(stage), options).await;
