@@ -1,4 +1,4 @@
-//! A disk that is full, a file that is gone or damaged while in use (R10.12, R10.13).
+//! A disk that is full, a file that is gone or damaged while in use (R10.13, R10.22, R10.23).
 #![cfg(feature = "test-hooks")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -144,7 +144,7 @@ async fn is_lost(store: &SqliteProvider) {
 }
 
 #[tokio::test]
-async fn r10_12_a_file_deleted_while_in_use() {
+async fn r10_22_a_file_deleted_while_in_use() {
     let folder = Folder::new();
     let store = open(&folder).await;
     store.read("x").await.unwrap();
@@ -155,7 +155,7 @@ async fn r10_12_a_file_deleted_while_in_use() {
 }
 
 #[tokio::test]
-async fn r10_12_a_file_replaced_while_in_use() {
+async fn r10_22_a_file_replaced_while_in_use() {
     let (folder, elsewhere) = (Folder::new(), Folder::new());
     let store = open(&folder).await;
     store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap();
@@ -168,7 +168,7 @@ async fn r10_12_a_file_replaced_while_in_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r10_12_pages_damaged_while_in_use() {
+async fn r10_23_pages_damaged_while_in_use() {
     let folder = Folder::new();
     let path = filled(&folder, "a.db").await;
     let store = open(&folder).await;

@@ -109,14 +109,14 @@ async fn live(store: &SqliteProvider, client: &Client, name: &str) {
     client.start_orchestration(name, name, name).await.unwrap();
     client.enqueue_event(name, name, name).await.unwrap();
     // Events are for those who listen already.
-    loop {
+    insist(async || {
         let history = store.read(name).await.unwrap();
-        let listens = |event: &duroxide::Event| matches!(&event.kind, duroxide::EventKind::ExternalSubscribed { name: n } if n == name);
-        if history.iter().any(listens) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+        let listens = |event: &Event| {
+            matches!(&event.kind, EventKind::ExternalSubscribed { name: to } if to == name)
+        };
+        history.iter().any(listens).then_some(()).ok_or(format!("{:?}", history.last()))
+    })
+    .await;
     client.raise_event(name, name, name).await.unwrap();
     let status = client.wait_for_orchestration(name, PATIENCE).await.unwrap();
     let OrchestrationStatus::Completed { output, custom_status, .. } = status else {
@@ -134,7 +134,7 @@ async fn live(store: &SqliteProvider, client: &Client, name: &str) {
     let child = format!("child of {name}");
     let tree = client.get_instance_tree(name).await.unwrap();
     assert_eq!((tree.root_id.as_str(), tree.all_ids), (name, vec![name.to_owned(), child.clone()]));
-    assert_eq!(store.list_children(name).await.unwrap(), [child.clone()]);
+    assert_eq!(store.list_children(name).await.unwrap(), std::slice::from_ref(&child));
     assert_eq!(store.get_parent_id(&child).await.unwrap().as_deref(), Some(name));
     for event in client.read_execution_history(name, 1).await.unwrap() {
         assert_eq!(event.instance_id, name);

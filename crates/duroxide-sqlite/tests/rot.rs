@@ -1,4 +1,4 @@
-//! Values that make no sense, in every column of every table: the rest goes on (R8.30, R8.78, R10.18).
+//! Values that make no sense, in every column of every table: the rest goes on (L19, R10.18).
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
