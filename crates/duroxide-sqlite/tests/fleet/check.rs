@@ -23,6 +23,7 @@ pub(crate) fn problems(folder: &Path, lines: &[Line]) -> Vec<String> {
     let mut problems = leftovers(folder);
     let database = folder.join("store.db");
     let c = stranger(&database);
+    problems.extend(bad_words(folder));
     problems.extend(damage(&c));
     problems.extend(unfinished(&c));
     problems.extend(wrong_ends(&c, lines));
@@ -120,6 +121,19 @@ fn leftovers(folder: &Path) -> Vec<String> {
         .filter(|name| name.starts_with("store.db-"))
         .map(|name| format!("{name} is left behind"))
         .collect()
+}
+
+/// Lines of logs that no process should have written, whatever was done to the others.
+fn bad_words(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let logs = files.filter(|file| file.extension().is_some_and(|end| end == "log"));
+    let text: String = logs.map(|log| std::fs::read_to_string(log).unwrap()).collect();
+    let is_bad = |line: &&str| {
+        let bad = ["panicked", " ERROR ", "another process holds"];
+        // Who was stopped for too long finds that its turn went to somebody else.
+        bad.iter().any(|words| line.contains(words)) && !line.contains("Invalid lock token")
+    };
+    text.lines().filter(is_bad).map(str::to_owned).collect()
 }
 
 fn damage(c: &Connection) -> Vec<String> {
