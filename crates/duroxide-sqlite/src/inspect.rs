@@ -7,7 +7,7 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -18,42 +18,31 @@ use crate::schema::{self, StoreId};
 
 /// How far damage is looked for: small files are read whole, large ones for about 0.1 s.
 const STEPS_THOUSANDS: u32 = 1000;
-/// How often a file that others are busy closing is looked at again.
-const LOOKS: u32 = 5;
+/// How often a file that others are busy with is looked at, and how long they get between.
+const LOOKS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(10);
 /// What every SQLite database begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Finds out whether a file can be opened as a store, without changing anything.
 pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
+    let mut before = None;
     for _ in 0..LOOKS {
-        // The log first: it appears when the database has a page already.
-        let has_wal = has_content(&beside(path, "-wal"));
-        let has_log = has_wal || beside(path, "-journal").exists();
-        let Some(file) = examine(path, create)? else { return Ok(()) };
-        if file.len() == 0 {
-            if !has_wal {
-                return Ok(());
-            }
-            std::thread::sleep(PAUSE); // Somebody may be making it right now.
-            continue;
+        let (verdict, state) = look(path, create);
+        let Err(error) = verdict else { return Ok(()) };
+        let seen = (error.clone(), state);
+        // Seen twice, with nothing changed between: it is not somebody else at work.
+        if before.as_ref() == Some(&seen) {
+            return Err(error);
         }
-        check_header(path)?;
-        if has_log {
-            return inspect_with_log(path);
-        }
-        let verdict = open_unchanging(path).and_then(|c| check(path, &c, None));
-        let is_final = !beside(path, "-wal").exists() && is_same(&file, path);
-        match verdict {
-            Ok(()) => return Ok(()),
-            Err(error) if is_final => return Err(error),
-            Err(_) => std::thread::sleep(PAUSE), // Somebody else wrote while we looked.
-        }
+        before = Some(seen);
+        std::thread::sleep(PAUSE);
     }
-    if !has_content(path) {
-        return Err(lost_its_pages(path));
+    // Somebody is at work all the time: then with all the locks that takes.
+    match examine(path, create)? {
+        Some(file) if 0 < file.len() => open_reader(path).and_then(|c| check(path, &c, None)),
+        _ => Ok(()),
     }
-    open_reader(path).and_then(|c| check(path, &c, None))
 }
 
 /// Sorts an error of the file system.
@@ -66,6 +55,34 @@ pub(crate) fn sort(path: &Path, error: &io::Error) -> SqliteError {
         ErrorKind::StorageFull => SqliteError::Full { path },
         _ => SqliteError::Io { path, reason },
     }
+}
+
+/// What others change when they write: lengths and times of the file and its log.
+type State = [Option<(u64, Option<SystemTime>)>; 2];
+
+/// One look, and the state of the files before it.
+fn look(path: &Path, create: bool) -> (Result<(), SqliteError>, State) {
+    // The log first: it appears when the database has a page already.
+    let log = std::fs::metadata(beside(path, "-wal")).ok();
+    let state_of = |file: &Metadata| (file.len(), file.modified().ok());
+    let state = [log.as_ref().map(state_of), std::fs::metadata(path).ok().as_ref().map(state_of)];
+    let has_log = log.is_some_and(|log| 0 < log.len());
+    let verdict = examine(path, create).and_then(|file| match file {
+        None => Ok(()),
+        Some(file) if file.len() == 0 && has_log => {
+            Err(corrupt(path, "it is empty, but the log beside it (-wal) is not"))
+        }
+        Some(file) if file.len() == 0 => Ok(()),
+        Some(_) => {
+            check_header(path)?;
+            if has_log || beside(path, "-journal").exists() {
+                inspect_with_log(path)
+            } else {
+                open_unchanging(path).and_then(|c| check(path, &c, None))
+            }
+        }
+    });
+    (verdict, state)
 }
 
 /// What the file system says; `None` for a file that is yet to be made.
@@ -164,19 +181,6 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
-}
-
-fn has_content(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| 0 < file.len())
-}
-
-fn is_same(seen: &Metadata, path: &Path) -> bool {
-    let times = |file: &Metadata| (file.len(), file.modified().ok());
-    std::fs::metadata(path).is_ok_and(|now| times(&now) == times(seen))
-}
-
-fn lost_its_pages(path: &Path) -> SqliteError {
-    corrupt(path, "it is empty, but the log beside it (-wal) is not")
 }
 
 fn corrupt(path: &Path, reason: &str) -> SqliteError {

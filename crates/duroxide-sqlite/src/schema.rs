@@ -40,6 +40,9 @@ pub(crate) fn migrate(path: &Path, connection: &mut Connection) -> Result<(), Sq
 
 /// Version of a database's schema, 0 if it is empty. Refuses what is not ours.
 pub(crate) fn version_of(path: &Path, connection: &Connection) -> Result<u32, SqliteError> {
+    // All of one state: others may be migrating at this moment.
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction());
+    let _snapshot = snapshot.transpose().map_err(|error| SqliteError::sort(path, &error))?;
     let number = |pragma: &str| -> Result<i32, SqliteError> {
         connection
             .pragma_query_value(None, pragma, |row| row.get(0))

@@ -113,33 +113,44 @@ async fn r8_21_a_turn_that_could_not_be_handed_out_is_not_locked() {
     assert!(10 < failures, "only {failures} statements");
 }
 
-#[tokio::test]
-async fn r8_20_a_fetch_that_fails_while_parked_fails_alone() {
-    let folder = Folder::fast();
-    let store = open(&folder).await;
+/// Lets the n-th statement of an enqueue fail while somebody waits for work. Who heard of it: the one
+/// who enqueued, or the one who waits; nobody if there is no such statement.
+async fn who_hears(n: u64) -> Option<&'static str> {
+    let store = Arc::new(SqliteProvider::new_in_memory().await.unwrap());
     let waiting = tokio::spawn({
         let store = Arc::clone(&store);
         let hour = Duration::from_secs(3600);
         async move { store.fetch_turn(hour, hour, None).await }
     });
-    // Until it is parked an enqueue does not feed it; then it does.
-    let (mut fed, mut was_fed) = (0, false);
-    for n in 1.. {
-        store.faults().fail_statement(n, ffi::SQLITE_CORRUPT);
-        let enqueued = store.enqueue_for_orchestrator(start(&format!("i{n}"), "y"), None).await;
-        fed += u64::from(enqueued.is_ok());
-        store.faults().fired();
-        if waiting.is_finished() {
-            // Whatever the fetch met, whoever enqueued is not told of it. The task may have ended
-            // one round late.
-            assert!(enqueued.is_ok() || was_fed, "{enqueued:?}");
-            break;
-        }
-        was_fed = enqueued.is_ok();
+    tokio::task::yield_now().await;
+    // Done behind the fetch, which is parked then.
+    store.cleanup_orphaned_sessions(Duration::ZERO).await.unwrap();
+    store.faults().fail_statement(n, ffi::SQLITE_CORRUPT);
+    let enqueued = store.enqueue_for_orchestrator(start("x", "y"), None).await;
+    let fired = store.faults().fired() == 1;
+    if enqueued.is_err() {
+        assert!(fired && !waiting.is_finished(), "statement {n}");
+        store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap();
+        waiting.await.unwrap().unwrap().expect("the turn");
+        return Some("who enqueues");
     }
-    let met = waiting.await.unwrap();
-    assert!(met.as_ref().is_err_and(|error| error.message.contains("damaged")), "{met:?}");
-    assert_eq!(queued(&store).await as u64, fed);
+    match waiting.await.unwrap() {
+        Ok(turn) => assert_eq!(turn.expect("the turn").item.instance, "x"),
+        Err(error) => assert!(fired && error.message.contains("damaged"), "statement {n}: {error}"),
+    }
+    fired.then_some("who waits")
+}
+
+#[tokio::test]
+async fn r8_20_a_fetch_that_fails_while_parked_fails_alone() {
+    let mut heard = std::collections::BTreeMap::<_, u32>::new();
+    for n in 1.. {
+        match who_hears(n).await {
+            Some(who) => *heard.entry(who).or_default() += 1,
+            None => break,
+        }
+    }
+    assert!(3 < heard["who enqueues"] && 3 < heard["who waits"], "{heard:?}");
 }
 
 /// Runs `Main` with a fault at the n-th statement; whether it happened.

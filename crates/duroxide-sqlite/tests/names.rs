@@ -1,4 +1,5 @@
 //! Names and values of every kind, through every interface, come back as they were (R10.20).
+#![cfg(feature = "test-hooks")] // Once is enough: it takes its time.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

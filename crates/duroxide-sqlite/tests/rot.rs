@@ -1,4 +1,5 @@
 //! Values that make no sense, in every column of every table: the rest goes on (L19, R10.18).
+#![cfg(feature = "test-hooks")] // Once is enough: it takes its time.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
