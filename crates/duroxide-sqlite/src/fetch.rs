@@ -10,12 +10,14 @@ use duroxide_core::provider::{
 };
 
 use crate::error::Failure;
-use crate::ops::{BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn};
+use crate::ops::{
+    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn,
+};
 use crate::provider::deadline;
 use crate::queries;
 use crate::store::SqliteProvider;
-use crate::token::{self, Place};
-use crate::writer::{Patience, Queue};
+use crate::token::{self, Place, Secret};
+use crate::writer::{Patience, Queue, WriterHandle};
 
 /// Name and version of an instance that never said (R8.24, R8.25).
 const UNKNOWN: &str = "unknown";
@@ -52,18 +54,29 @@ impl SqliteProvider {
                     Err(undecodable) => bad.push(BuryMessages { key, secret, undecodable }),
                 }
             }
-            // The rest of these turns is fetched again, by us or by somebody else. Should it fail,
-            // their locks run out and they are met again.
+            // The rest of these turns is fetched again, by us or by somebody else.
+            let unclaimed: Vec<_> =
+                turns.iter().map(|turn| self.unclaimed(&turn.lock_token)).collect();
             for bad in bad {
-                let buried = self.writer.run(bad).await;
-                if turns.is_empty() {
-                    buried?;
+                let lock = Unclaimed::new(&self.writer, Place::Turn(bad.key), bad.secret);
+                match self.writer.run(bad).await {
+                    Ok(()) => lock.claim(),
+                    Err(failure) if turns.is_empty() => return Err(failure),
+                    Err(_) => {} // Given back, and met again.
                 }
             }
+            unclaimed.into_iter().for_each(Unclaimed::claim);
             if found_nothing || !turns.is_empty() {
                 return Ok(turns);
             }
         }
+    }
+
+    /// A turn that is not yet handed out.
+    pub(crate) fn unclaimed(&self, lock_token: &str) -> Unclaimed<'_> {
+        let lock = token::read_turn(lock_token).ok();
+        let lock = lock.map(|(key, secret)| (Place::Turn(key), secret));
+        Unclaimed { writer: &self.writer, lock }
     }
 
     /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
@@ -112,8 +125,43 @@ impl SqliteProvider {
                 }
                 Err(error) => {
                     let why = error.to_string();
+                    let unclaimed = Unclaimed::new(&self.writer, Place::Work(seq), secret);
                     self.writer.run(BuryWork { seq, secret, payload, why }).await?;
+                    unclaimed.claim();
                 }
+            }
+        }
+    }
+}
+
+/// Something fetched that nobody has yet. Dropped, it is given back as if it had not been fetched:
+/// whatever went wrong, it must not stay locked until its time is up.
+pub(crate) struct Unclaimed<'a> {
+    writer: &'a WriterHandle,
+    lock: Option<(Place, Secret)>,
+}
+
+impl<'a> Unclaimed<'a> {
+    fn new(writer: &'a WriterHandle, place: Place, secret: Secret) -> Self {
+        Self { writer, lock: Some((place, secret)) }
+    }
+
+    /// Somebody has it now, or it is gone.
+    pub(crate) fn claim(mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        let uncount = true;
+        match self.lock.take() {
+            None => {}
+            Some((Place::Turn(key), secret)) => {
+                self.writer.post(AbandonTurn { key, secret, delay_ms: None, uncount });
+            }
+            Some((Place::Work(seq), secret)) => {
+                self.writer.post(AbandonWork { seq, secret, delay_ms: 0, uncount });
             }
         }
     }
@@ -124,8 +172,13 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let mut messages = Vec::with_capacity(taken.messages.len());
     let mut undecodable = Vec::new();
     for message in &taken.messages {
-        match serde_json::from_str(&message.payload) {
-            Ok(item) => messages.push(item),
+        match serde_json::from_str::<WorkItem>(&message.payload) {
+            Ok(item) if item.orchestration_key() == Some(taken.instance.as_str()) => {
+                messages.push(item);
+            }
+            Ok(item) => {
+                undecodable.push((message.seq, format!("it is for {:?}", item.orchestration_key())))
+            }
             Err(error) => undecodable.push((message.seq, error.to_string())),
         }
     }
@@ -135,6 +188,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let identity = taken.identity.or_else(|| messages.iter().find_map(identity_of_start));
     let (orchestration_name, version, execution_id) =
         identity.unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let is_unreadable = taken.unreadable.is_some();
     let item = OrchestrationItem {
         instance: taken.instance,
         orchestration_name,
@@ -142,7 +196,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         version,
         history: Vec::new(),
         messages,
-        history_error: None,
+        history_error: taken.unreadable.map(|why| format!("key-value data: {why}")),
         kv_snapshot: taken.kv.into_iter().collect(),
     };
     Ok(FetchedTurn {
@@ -150,7 +204,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         lock_token: token::write(Place::Turn(taken.key), &taken.secret),
         attempt_count: taken.attempts,
         last_event_id: taken.last_event_id,
-        history_included: taken.last_event_id == 0,
+        history_included: taken.last_event_id == 0 || is_unreadable,
     })
 }
 

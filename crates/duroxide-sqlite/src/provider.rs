@@ -41,7 +41,9 @@ impl Provider for SqliteProvider {
         let Some(mut turn) = turns.map_err(during("fetch_orchestration_item"))?.pop() else {
             return Ok(None);
         };
+        let unclaimed = self.unclaimed(&turn.lock_token);
         self.add_history(&mut turn).await.map_err(during("fetch_orchestration_item"))?;
+        unclaimed.claim();
         Ok(Some((turn.item, turn.lock_token, turn.attempt_count)))
     }
 

@@ -1,12 +1,14 @@
 //! What a client does for an instance: start it, send what it waits for, see it end.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::{Client, ClientError, OrchestrationStatus};
 
 use crate::journal::{Journal, Line};
 use crate::programs::{Program, Step};
+use crate::roles::Stage;
 
 /// Longest time an instance may take, kills included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,12 +18,18 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A client that journals its calls: `TRY` before, `OK` after, `ERR` if it was told an error.
 pub(crate) struct Attendant {
     pub(crate) client: Client,
-    pub(crate) journal: Journal,
+    journal: Journal,
     /// Calls that were acknowledged to somebody before.
-    pub(crate) done: HashSet<String>,
+    done: HashSet<String>,
 }
 
 impl Attendant {
+    /// A client of a stage's store; `done` was acknowledged before.
+    pub(crate) async fn new(stage: &Stage, done: HashSet<String>) -> Self {
+        let client = Client::new(stage.store().await);
+        Self { client, journal: stage.journal.clone(), done }
+    }
+
     /// Sees a program through, from its start or from wherever somebody left it.
     pub(crate) async fn attend(&self, id: &str, program: &Program) -> Result<(), ClientError> {
         let input = serde_json::to_string(program).unwrap();
@@ -37,6 +45,18 @@ impl Attendant {
             self.call(format!("cancel {id}"), "", cancel).await?;
         }
         self.see_through(id, program).await
+    }
+
+    /// Deletes an instance that has ended, unless that was acknowledged before.
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), ClientError> {
+        let delete = async {
+            match self.client.delete_instance(id, false).await {
+                // Somebody did, and was killed before he could say so.
+                Err(error) if error.to_string().contains("not found") => Ok(()),
+                other => other.map(drop),
+            }
+        };
+        self.call(format!("delete {id}"), "", delete).await
     }
 
     async fn see_through(&self, id: &str, program: &Program) -> Result<(), ClientError> {
@@ -94,6 +114,24 @@ impl Attendant {
             self.journal.note(format_args!("ERR {what} {error}"));
         }
         result
+    }
+}
+
+/// Sees the programs through whose client was killed.
+pub(crate) async fn finish_orphans(stage: &Stage) {
+    let (open, done) = unattended(&stage.journal.read());
+    let attendant = Arc::new(Attendant::new(stage, done).await);
+    attend_all(&attendant, open).await;
+}
+
+/// Sees programs through, all at once.
+pub(crate) async fn attend_all(attendant: &Arc<Attendant>, programs: Vec<(String, Program)>) {
+    let attended = programs.into_iter().map(|(id, program)| {
+        let attendant = Arc::clone(attendant);
+        tokio::spawn(async move { attendant.attend(&id, &program).await })
+    });
+    for attended in Vec::from_iter(attended) {
+        attended.await.unwrap().unwrap();
     }
 }
 

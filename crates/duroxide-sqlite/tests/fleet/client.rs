@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use duroxide::Client;
 use duroxide::random::Random;
 
 use crate::attend::Attendant;
@@ -20,11 +19,7 @@ pub(crate) const AT_ONCE: &str = "FLEET_AT_ONCE";
 pub(crate) async fn run(stage: &Stage) {
     let number = |name| stage.setting(name).and_then(|text| text.parse::<u64>().ok()).unwrap();
     let (seed, at_once) = (number(SEED), number(AT_ONCE));
-    let attendant = Arc::new(Attendant {
-        client: Client::new(stage.store().await),
-        journal: stage.journal.clone(),
-        done: HashSet::new(),
-    });
+    let attendant = Arc::new(Attendant::new(stage, HashSet::new()).await);
     let ending = Arc::new(AtomicBool::new(false));
     stage.journal.note("UP");
     let customers = (0..at_once).map(|customer| {

@@ -15,6 +15,7 @@ mod worker;
 mod client;
 mod check;
 mod torture;
+mod crash_points;
 mod company;
 mod takeover;
 mod fresh_file;

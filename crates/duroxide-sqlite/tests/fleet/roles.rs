@@ -8,7 +8,7 @@ use duroxide_sqlite::SqliteProvider;
 
 use crate::journal::Journal;
 use crate::process::{Process, SOON};
-use crate::{client, company, fresh_file, worker};
+use crate::{client, company, crash_points, fresh_file, worker};
 
 pub(crate) const ROLE: &str = "FLEET_ROLE";
 pub(crate) const FOLDER: &str = "FLEET_FOLDER";
@@ -63,6 +63,7 @@ pub(crate) fn play() {
             "worker" => worker::run(&stage).await,
             "client" => client::run(&stage).await,
             "commander" => company::command(&stage).await,
+            "scenario" => crash_points::play_scenario(&stage).await,
             "opener" => fresh_file::open_and_close(&stage).await,
             other => panic!("no such role: {other}"),
         }

@@ -1,19 +1,18 @@
 //! A fleet under fire: workers and clients are killed and stopped at random while work goes on.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide::Client;
 use duroxide::random::Random;
-use duroxide_sqlite::SqliteProvider;
 
-use crate::attend::{Attendant, tried_starts, unattended};
+use crate::attend::{finish_orphans, tried_starts};
 use crate::check;
 use crate::client::{AT_ONCE, SEED};
+use crate::company::on_tokio;
 use crate::journal::{Journal, now_ms};
 use crate::process::{Process, SOON, alone};
 use crate::programs::below;
+use crate::roles::Stage;
 use crate::support::{Folder, stranger};
 
 const WORKERS: usize = 3;
@@ -115,7 +114,7 @@ impl Fleet<'_> {
         self.tend();
         // The client ends when it has seen its programs through; then those of its dead ancestors.
         self.places.pop().unwrap().process.unwrap().finish();
-        finish_orphans(self.folder, &self.journal);
+        on_tokio(finish_orphans(&Stage::new(self.folder)));
         let c = stranger(&self.folder.join("store.db"));
         let began = Instant::now();
         while check::open_work(&c) != 0 {
@@ -126,31 +125,18 @@ impl Fleet<'_> {
     }
 }
 
-/// Sees the programs through whose client was killed.
-pub(crate) fn finish_orphans(folder: &Path, journal: &Journal) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let url = format!("sqlite:{}/store.db", folder.display());
-        let store = Arc::new(SqliteProvider::new(&url, None).await.unwrap());
-        let (open, done) = unattended(&journal.read());
-        let client = Client::new(store);
-        let attendant = Arc::new(Attendant { client, journal: journal.clone(), done });
-        let attended = open.into_iter().map(|(id, program)| {
-            let attendant = Arc::clone(&attendant);
-            tokio::spawn(async move { attendant.attend(&id, &program).await })
-        });
-        for attended in Vec::from_iter(attended) {
-            attended.await.unwrap().unwrap();
-        }
-    });
+/// The seed of this run: a given one, or a fresh one, which is printed.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("DUROXIDE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(now_ms);
+    println!("repeat with DUROXIDE_SEED={seed}");
+    seed
 }
 
 #[test]
 fn killed_and_stopped_workers_lose_nothing_and_double_nothing() {
     let _turn = alone();
-    let given = std::env::var("DUROXIDE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(now_ms);
-    println!("repeat with DUROXIDE_SEED={seed}");
+    let seed = seed();
     let folder = Folder::new();
     let now = Instant::now();
     let place = |role| Place { role, process: None, restart_at: now, resume_at: None };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use duroxide::provider_validation::differential::{DifferentialOptions, compare_with_memory};
+use duroxide::provider_validation::differential::{
+    Difference, DifferentialOptions, compare_with_memory,
+};
 use duroxide::providers::Provider;
 use tokio::runtime::Builder;
 
@@ -43,9 +45,22 @@ fn random_operations_find_every_mutant_in_their_reach() {
 }
 
 #[test]
+fn a_difference_is_short_and_can_be_repeated() {
+    let listed = ALL.iter().find(|listed| listed.name == "LosesSendDelay").unwrap();
+    let first = compare(Some(listed), DifferentialOptions::default()).expect("a difference");
+    let printed = first.to_string();
+    assert!(first.operations.len() <= 3, "{printed}");
+    assert!(printed.contains(&format!("DUROXIDE_SEED={}", first.seed)), "{printed}");
+    assert!(first.operations.iter().any(|operation| operation.starts_with("Send")), "{printed}");
+    let again = DifferentialOptions { seed: first.seed, sequences: 1, ..Default::default() };
+    let second = compare(Some(listed), again).expect("the same difference");
+    assert_eq!(second.to_string(), printed);
+}
+
+#[test]
 fn without_a_mutant_there_is_no_difference() {
     let difference = compare(None, DifferentialOptions::default());
-    assert_eq!(difference, None);
+    assert!(difference.is_none(), "{}", difference.unwrap());
 }
 
 /// The mutants that this many sequences do not find.
@@ -64,12 +79,11 @@ fn missed(sequences: usize) -> Vec<&'static str> {
 }
 
 /// How a mutant differs, if it is noticed.
-fn compare(listed: Option<&Listed>, options: DifferentialOptions) -> Option<String> {
+fn compare(listed: Option<&Listed>, options: DifferentialOptions) -> Option<Box<Difference>> {
     let tokio = Builder::new_current_thread().enable_time().build().unwrap();
     let make = async |clock| {
         let mutant = listed.map(|listed| listed.mutant);
         Arc::new(MutantProvider::with_clock(mutant, clock)) as Arc<dyn Provider>
     };
-    let compared = tokio.block_on(compare_with_memory(make, options));
-    compared.err().map(|difference| difference.to_string())
+    tokio.block_on(compare_with_memory(make, options)).err()
 }

@@ -29,7 +29,7 @@ impl MutantProvider {
             return Ok(None);
         }
         let mut fetched = self.fetch_filtered(lock, poll, filter).await?;
-        if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() {
+        if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() && !lock.is_zero() {
             let mut older = Vec::new();
             while let Some(newer) = self.fetch_filtered(lock, Duration::ZERO, filter).await? {
                 older.extend(fetched.replace(newer));

@@ -31,7 +31,7 @@ impl MutantProvider {
         let tags = self.wrong_tags(tags, session.is_some());
         let session = self.wrong_session(session, lock);
         let mut fetched = self.inner.fetch_work_item(lock, poll, session.as_ref(), &tags).await?;
-        if self.is(Mutant::FetchesNewestWork) && fetched.is_some() {
+        if self.is(Mutant::FetchesNewestWork) && fetched.is_some() && !lock.is_zero() {
             let mut older = Vec::new();
             while let Some(newer) =
                 self.inner.fetch_work_item(lock, Duration::ZERO, session.as_ref(), &tags).await?

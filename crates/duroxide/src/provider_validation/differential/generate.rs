@@ -325,9 +325,9 @@ fn prune_options(dice: &Dice, world: &World) -> PruneOptions {
     }
 }
 
-/// A time at which something happened, or one next to it, or any.
+/// A time at which an execution ended, or one next to it, or any.
 fn moment(dice: &Dice, world: &World) -> u64 {
-    match dice.favour(&world.moments) {
+    match dice.pick(&world.ends) {
         Some(at) if dice.chance(80) => at - 1 + dice.below(3),
         _ => dice.time(world.now()),
     }

@@ -39,6 +39,8 @@ pub(super) struct World {
     pub(super) activities: Vec<ScheduledActivityIdentifier>,
     /// Times at which something was stored or used.
     pub(super) moments: Vec<u64>,
+    /// Times at which an execution ended.
+    pub(super) ends: Vec<u64>,
     /// Times at which something changes by itself.
     deadlines: Vec<u64>,
     /// When the lock ends that the latest operation took.
@@ -70,6 +72,7 @@ impl World {
             written: BTreeSet::new(),
             activities: Vec::new(),
             moments: Vec::new(),
+            ends: Vec::new(),
             deadlines: Vec::new(),
             locked_until: 0,
             stepped_ms: 0,
@@ -177,6 +180,7 @@ impl World {
             Op::Commit { token, commit, .. } => {
                 let instance = self.turn(*token).map(|turn| turn.instance.clone());
                 self.written.extend(instance);
+                self.ends.extend(commit.metadata.status.is_some().then(|| self.now()));
                 self.written.extend(commit.metadata.parent_instance_id.clone());
                 self.hold_until(*token, 0);
                 commit.worker_items.iter().for_each(|item| self.note_activity(item));
