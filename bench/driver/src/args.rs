@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::Failure;
 use crate::variant::Variant;
 
-const HELP: &str = "\
+/// What `--help` says.
+pub(crate) const HELP: &str = "\
 bench/run [options] [workload…]
 
   workloads are names or their beginnings (w2, w3-fan-out, w2-chain:100); none: all
@@ -28,6 +29,7 @@ pub(crate) struct Args {
     pub(crate) ours: bool,
     pub(crate) reference: bool,
     pub(crate) retune: bool,
+    pub(crate) help: bool,
     pub(crate) extra: Vec<Variant>,
     pub(crate) dir: PathBuf,
     pub(crate) out: PathBuf,
@@ -45,6 +47,7 @@ impl Args {
             ours: true,
             reference: true,
             retune: false,
+            help: false,
             extra: Vec::new(),
             dir: std::env::temp_dir(),
             out: PathBuf::from("results"),
@@ -56,7 +59,7 @@ impl Args {
                 "--quick" => args.full = false,
                 "--full" => args.full = true,
                 "--retune" => args.retune = true,
-                "-h" | "--help" => return Err(HELP.into()),
+                "-h" | "--help" => args.help = true,
                 option if option.starts_with("--") => {
                     let value = words.next().ok_or_else(|| format!("{option}: value missing"))?;
                     args.set(option, &value)?;

@@ -38,6 +38,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let args = Args::parse(std::env::args().skip(1))?;
+    if args.help {
+        println!("{}", args::HELP);
+        return Ok(());
+    }
     let cases = plan::select(&args.cases, args.full)?;
     let bench = Bench::new(&args)?;
     let tuned = if args.reference { tune::settings(&args, &bench, &cases)? } else { tune::none() };

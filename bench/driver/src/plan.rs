@@ -46,7 +46,10 @@ const IDLE: &[Figure] = &[
     lower("written_bytes_per_second", "bytes written/s"),
     lower("sleeps_per_second", "wake-ups/s"),
 ];
-const SLEEPERS: &[Figure] = &[lower("rss_bytes_per_instance", "bytes of memory each")];
+const SLEEPERS: &[Figure] = &[
+    lower("rss_bytes_per_late_instance", "bytes of memory each, second half"),
+    lower("rss_bytes_per_instance", "bytes of memory each, all"),
+];
 
 /// All cases, in the order in which they are run.
 pub(crate) const CASES: &[Case] = &[

@@ -40,7 +40,10 @@ pub(crate) fn none() -> Settings {
 /// The best settings for these cases: remembered ones, or found now.
 pub(crate) fn settings(args: &Args, bench: &Bench, cases: &[Case]) -> Result<Settings, Failure> {
     let file = file(args);
-    let mut known = if args.retune { Settings::new() } else { read(&file)? };
+    let mut known = read(&file)?;
+    if args.retune {
+        known.retain(|name, _| !cases.iter().any(|case| case.tuned_by == Some(name)));
+    }
     let mut found = Settings::new();
     for case in cases {
         let Some(by) = case.tuned_by else { continue };

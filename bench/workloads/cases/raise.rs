@@ -14,7 +14,7 @@ use crate::workloads::percentiles::percentile;
 use crate::workloads::starters::{Herd, Limits};
 
 const WAITERS: u64 = 300;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses differ, so that they do not keep step with anyone's polling.
 const PAUSES_MS: [u64; 7] = [11, 53, 29, 83, 17, 71, 41];
 
