@@ -19,6 +19,7 @@ use duroxide_core::replay::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,6 +38,8 @@ use crate::runtime::observability::targets;
 
 /// Turns fetched ahead of those that run: enough to keep those busy while the store works.
 const FETCHED_MAX: usize = 16;
+/// How long a turn fetched ahead waits for its turn before it is given back.
+const AHEAD_MAX: Duration = Duration::from_millis(100);
 /// Turns in hand altogether, those included that wait for their commit.
 const IN_FLIGHT_MAX: usize = 128;
 
@@ -105,6 +108,8 @@ impl Dispatcher {
         stop: &CancellationToken,
     ) -> Option<usize> {
         while in_flight.try_join_next().is_some() {}
+        // While turns take their time, nothing is fetched ahead of them.
+        drop(super::fetch::or_stop(stop, self.running.acquire()).await?);
         loop {
             let waiting_to_run = self.waiting.load(Ordering::Relaxed);
             let room = FETCHED_MAX.saturating_sub(waiting_to_run);
@@ -164,6 +169,9 @@ impl Dispatcher {
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
         batch.running = self.permission_to_run().await;
+        if batch.running.is_none() {
+            return self.pass_on(&batch).await;
+        }
         self.delay_for_tests(batch.instance()).await;
         if let Some(suspended) = self.take_warm(&batch) {
             return self.run_warm(batch, suspended).await;
@@ -181,12 +189,20 @@ impl Dispatcher {
         }
     }
 
-    /// One of the turns that may run at a time.
+    /// One of the turns that may run at a time; `None` if that takes too long.
     async fn permission_to_run(&self) -> Option<OwnedSemaphorePermit> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let permission = Arc::clone(&self.running).acquire_owned().await;
+        let permission = Arc::clone(&self.running).acquire_owned();
+        let permission = timeout(AHEAD_MAX, permission).await;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        permission.ok() // Nobody closes the semaphore.
+        permission.ok()?.ok() // Nobody closes the semaphore.
+    }
+
+    /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
+    async fn pass_on(&self, batch: &Batch) {
+        let store = &self.node.store;
+        let result = store.abandon_orchestration_item(&batch.lock_token, None, true).await;
+        log_storage_error(batch.instance(), result);
     }
 
     async fn replay(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
