@@ -1,11 +1,18 @@
 -- Version 1 of the schema. Times are milliseconds since the epoch; text is stored verbatim.
 
--- Queue positions handed out so far. One row.
+-- What tells this store from others. One row, never written again.
+CREATE TABLE identity (
+    store  BLOB NOT NULL
+);
+INSERT INTO identity (store) VALUES (randomblob(16));
+
+-- Queue positions handed out so far, and the store once more. One row.
 CREATE TABLE counters (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
-    next_seq  INTEGER NOT NULL
+    next_seq  INTEGER NOT NULL,
+    store     BLOB NOT NULL
 );
-INSERT INTO counters (id, next_seq) VALUES (1, 1);
+INSERT INTO counters (id, next_seq, store) SELECT 1, 1, store FROM identity;
 
 -- Those who have the store open. Their lock files say which of them still live; last_batch says
 -- which of their transactions was the last to be committed.

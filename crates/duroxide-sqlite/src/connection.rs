@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::SqliteError;
+use crate::faults;
 use crate::options::Durability;
 use crate::url::Location;
 
@@ -39,6 +40,9 @@ pub(crate) fn open_writer(
             connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(sort)?;
             connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX).map_err(sort)?;
             expect_pragma(path, &connection, "journal_mode", "wal")?;
+            // Read back: an unknown word would silently mean NORMAL.
+            let level = if durability == Durability::Full { "2" } else { "1" };
+            expect_pragma(path, &connection, "synchronous", level)?;
         }
     }
     connection.pragma_update(None, "cache_size", -65_536).map_err(sort)?;
@@ -54,6 +58,49 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqliteError> {
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     connection.pragma_update(None, "query_only", true).map_err(sort)?;
     Ok(connection)
+}
+
+/// A connection to a file that is taken not to change: no locks, and nothing is made beside it.
+pub(crate) fn open_unchanging(path: &Path) -> Result<Connection, SqliteError> {
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    // Only what has a meaning in a URI is encoded: the rest of a path may be anything.
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").bytes()),
+            byte => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    let uri =
+        String::from_utf8(uri).map_err(|_| SqliteError::NotFound { path: path.to_owned() })?;
+    Connection::open_with_flags(uri, flags).map_err(sort)
+}
+
+/// Does something that reads, but not for long: so many steps of SQLite's machine at most. `None` if
+/// that was not enough. Steps, not time: a busy machine must not see less.
+pub(crate) fn in_steps<T>(
+    connection: &Connection,
+    thousands: u32,
+    read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+) -> Result<Option<T>, rusqlite::Error> {
+    let mut left = thousands;
+    let is_over = move || {
+        left = left.saturating_sub(1);
+        left == 0
+    };
+    connection.progress_handler(1000, Some(is_over))?;
+    let result = read(connection);
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    match result {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Ok(None)
+        }
+        result => result.map(Some),
+    }
 }
 
 /// Says whether commits wait for the disk, from the next transaction on.
@@ -83,7 +130,14 @@ fn open(location: &Location) -> Result<Connection, SqliteError> {
     };
     let mut flags = file_flags();
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, *create);
-    Connection::open_with_flags(path, flags).map_err(|error| SqliteError::sort(path, &error))
+    let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
+    let connection = Connection::open_with_flags(path, flags).map_err(sort)?;
+    // SQLite makes do with a file it can only read.
+    if connection.is_readonly(rusqlite::MAIN_DB).map_err(sort)? {
+        let reason = "it can only be read".to_owned();
+        return Err(SqliteError::ReadOnly { path: path.to_owned(), reason });
+    }
+    Ok(connection)
 }
 
 fn file_flags() -> OpenFlags {
@@ -97,7 +151,7 @@ fn wait_for_others(asked: i32) -> bool {
     let pause = Duration::from_micros(100 << asked.clamp(0, 6)).min(Duration::from_millis(5));
     std::thread::sleep(pause);
     // The first seven pauses are shorter than the rest: the sum is close enough to the limit.
-    u128::from(asked.unsigned_abs()) < BUSY_LIMIT.as_millis() / 5
+    u128::from(asked.unsigned_abs()) < faults::busy_limit(BUSY_LIMIT).as_millis() / 5
 }
 
 /// Turns the write-ahead log on. Of several processes that do so on a fresh file some are told
@@ -107,7 +161,8 @@ fn switch_to_log(connection: &Connection) -> Result<(), rusqlite::Error> {
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
             Err(rusqlite::Error::SqliteFailure(failure, _))
-                if failure.code == ErrorCode::DatabaseBusy && began.elapsed() < BUSY_LIMIT =>
+                if failure.code == ErrorCode::DatabaseBusy
+                    && began.elapsed() < faults::busy_limit(BUSY_LIMIT) =>
             {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -122,8 +177,13 @@ fn expect_pragma(
     name: &str,
     expected: &str,
 ) -> Result<(), SqliteError> {
-    let found: String = connection
-        .pragma_query_value(None, name, |row| row.get(0))
+    let found = connection
+        .pragma_query_value(None, name, |row| {
+            let value = row.get_ref(0)?;
+            Ok(value
+                .as_i64()
+                .map_or_else(|_| value.as_str().unwrap_or_default().to_owned(), |n| n.to_string()))
+        })
         .map_err(|error| SqliteError::sort(path, &error))?;
     if found.eq_ignore_ascii_case(expected) {
         return Ok(());

@@ -21,6 +21,13 @@ pub enum SqliteError {
         /// The file.
         path: PathBuf,
     },
+    /// The file cannot be made, because its folder is not there.
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The file is not a SQLite database.
     NotADatabase {
         /// The file.
@@ -75,6 +82,18 @@ pub enum SqliteError {
         /// What SQLite said.
         reason: String,
     },
+    /// The file was deleted or replaced while the store was in use.
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row makes no sense.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Anything else.
     Other {
         /// The file.
@@ -91,7 +110,7 @@ impl SqliteError {
     pub(crate) fn sort(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, reason) = (path.to_owned(), error.to_string());
         let rusqlite::Error::SqliteFailure(failure, _) = error else {
-            return Self::Other { path, reason };
+            return Self::Unreadable { path, reason };
         };
         match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { path, reason },
@@ -100,6 +119,9 @@ impl SqliteError {
             ErrorCode::NotADatabase => Self::NotADatabase { path },
             ErrorCode::DatabaseCorrupt => Self::Corrupt { path, reason },
             ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => Self::Io { path, reason },
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => {
+                Self::Unreadable { path, reason }
+            }
             _ => Self::Other { path, reason },
         }
     }
@@ -110,11 +132,14 @@ impl SqliteError {
             Self::Full { .. } | Self::Busy { .. } | Self::Io { .. } | Self::Other { .. } => true,
             Self::InvalidUrl { .. }
             | Self::NotFound { .. }
+            | Self::NoFolder { .. }
             | Self::NotADatabase { .. }
             | Self::Foreign { .. }
             | Self::NewerSchema { .. }
             | Self::Corrupt { .. }
             | Self::ReadOnly { .. }
+            | Self::Lost { .. }
+            | Self::Unreadable { .. }
             | Self::Closed => false,
         }
     }
@@ -130,6 +155,12 @@ impl fmt::Display for SqliteError {
                 f,
                 "{} does not exist; add `?mode=rwc` to the URL to create it",
                 path.display()
+            ),
+            Self::NoFolder { path, folder } => write!(
+                f,
+                "{} cannot be made: the folder {} does not exist; make it first",
+                path.display(),
+                folder.display()
             ),
             Self::NotADatabase { path } => {
                 write!(f, "{} is not a SQLite database; it was left as it is", path.display())
@@ -149,7 +180,8 @@ impl fmt::Display for SqliteError {
                 write!(f, "{} is damaged: {reason}; restore it from a backup", path.display())
             }
             Self::ReadOnly { path, reason } => {
-                write!(f, "{} or its folder cannot be written: {reason}", path.display())
+                let path = path.display();
+                write!(f, "{path} or its folder cannot be written: {reason}; allow it to be")
             }
             Self::Full { path } => {
                 write!(f, "no room left on the disk of {}; nothing was changed", path.display())
@@ -160,6 +192,14 @@ impl fmt::Display for SqliteError {
             Self::Io { path, reason } => {
                 write!(f, "reading or writing {} failed: {reason}", path.display())
             }
+            Self::Lost { path } => write!(
+                f,
+                "{} was deleted or replaced while in use; open the store again",
+                path.display()
+            ),
+            Self::Unreadable { path, reason } => {
+                write!(f, "a row of {} makes no sense: {reason}", path.display())
+            }
             Self::Other { path, reason } => write!(f, "{}: {reason}", path.display()),
             Self::Closed => f.write_str("the store is closed"),
         }
@@ -167,6 +207,11 @@ impl fmt::Display for SqliteError {
 }
 
 impl std::error::Error for SqliteError {}
+
+/// Whether an error is about a value that makes no sense, not about the file.
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
+    !matches!(error, rusqlite::Error::SqliteFailure(..))
+}
 
 /// Why an operation did not happen.
 #[derive(Debug)]

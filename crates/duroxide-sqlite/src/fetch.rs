@@ -10,48 +10,73 @@ use duroxide_core::provider::{
 };
 
 use crate::error::Failure;
-use crate::ops::{BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn};
+use crate::ops::{
+    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn,
+};
 use crate::provider::deadline;
 use crate::queries;
 use crate::store::SqliteProvider;
-use crate::token::{self, Place};
-use crate::writer::{Patience, Queue};
+use crate::token::{self, Place, Secret};
+use crate::writer::{Patience, Queue, WriterHandle};
 
 /// Name and version of an instance that never said (R8.24, R8.25).
 const UNKNOWN: &str = "unknown";
 
 impl SqliteProvider {
-    /// The next turn, without history unless it has none.
-    pub(crate) async fn poll_turn(
+    /// The next turns, without history unless they have none.
+    pub(crate) async fn poll_turns(
         &self,
         lock_ms: u64,
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
-    ) -> Result<Option<FetchedTurn>, Failure> {
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, Failure> {
         // R8.90: the first range counts; a filter without one lets nothing through.
         let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             Some(None) => {
                 tokio::time::sleep(poll_timeout).await;
-                return Ok(None);
+                return Ok(Vec::new());
             }
             Some(Some(range)) => Some(range.clone()),
             None => None,
         };
         let patience = Patience { queue: Queue::Turns, until: deadline(poll_timeout) };
         loop {
-            let fetch = FetchTurn { lock_ms, pins: pins.clone() };
-            let Some(taken) = self.writer.wait_for(fetch, patience).await? else {
-                return Ok(None);
-            };
-            let (key, secret) = (taken.key, taken.secret);
-            match decode_turn(taken) {
-                Ok(turn) => return Ok(Some(turn)),
-                // The rest of the turn is fetched again, by us or by somebody else.
-                Err(undecodable) => {
-                    self.writer.run(BuryMessages { key, secret, undecodable }).await?;
+            let fetch = FetchTurn { lock_ms, pins: pins.clone(), max };
+            let taken = self.writer.wait_for(fetch, patience).await?;
+            let found_nothing = taken.is_empty();
+            let mut turns = Vec::with_capacity(taken.len());
+            let mut bad = Vec::new();
+            for taken in taken {
+                let (key, secret) = (taken.key, taken.secret);
+                match decode_turn(taken) {
+                    Ok(turn) => turns.push(turn),
+                    Err(undecodable) => bad.push(BuryMessages { key, secret, undecodable }),
                 }
             }
+            // The rest of these turns is fetched again, by us or by somebody else.
+            let unclaimed: Vec<_> =
+                turns.iter().map(|turn| self.unclaimed(&turn.lock_token)).collect();
+            for bad in bad {
+                let lock = Unclaimed::new(&self.writer, Place::Turn(bad.key), bad.secret);
+                match self.writer.run(bad).await {
+                    Ok(()) => lock.claim(),
+                    Err(failure) if turns.is_empty() => return Err(failure),
+                    Err(_) => {} // Given back, and met again.
+                }
+            }
+            unclaimed.into_iter().for_each(Unclaimed::claim);
+            if found_nothing || !turns.is_empty() {
+                return Ok(turns);
+            }
         }
+    }
+
+    /// A turn that is not yet handed out.
+    pub(crate) fn unclaimed(&self, lock_token: &str) -> Unclaimed<'_> {
+        let lock = token::read_turn(lock_token).ok();
+        let lock = lock.map(|(key, secret)| (Place::Turn(key), secret));
+        Unclaimed { writer: &self.writer, lock }
     }
 
     /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
@@ -100,8 +125,43 @@ impl SqliteProvider {
                 }
                 Err(error) => {
                     let why = error.to_string();
+                    let unclaimed = Unclaimed::new(&self.writer, Place::Work(seq), secret);
                     self.writer.run(BuryWork { seq, secret, payload, why }).await?;
+                    unclaimed.claim();
                 }
+            }
+        }
+    }
+}
+
+/// Something fetched that nobody has yet. Dropped, it is given back as if it had not been fetched:
+/// whatever went wrong, it must not stay locked until its time is up.
+pub(crate) struct Unclaimed<'a> {
+    writer: &'a WriterHandle,
+    lock: Option<(Place, Secret)>,
+}
+
+impl<'a> Unclaimed<'a> {
+    fn new(writer: &'a WriterHandle, place: Place, secret: Secret) -> Self {
+        Self { writer, lock: Some((place, secret)) }
+    }
+
+    /// Somebody has it now, or it is gone.
+    pub(crate) fn claim(mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        let uncount = true;
+        match self.lock.take() {
+            None => {}
+            Some((Place::Turn(key), secret)) => {
+                self.writer.post(AbandonTurn { key, secret, delay_ms: None, uncount });
+            }
+            Some((Place::Work(seq), secret)) => {
+                self.writer.post(AbandonWork { seq, secret, delay_ms: 0, uncount });
             }
         }
     }
@@ -112,8 +172,13 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let mut messages = Vec::with_capacity(taken.messages.len());
     let mut undecodable = Vec::new();
     for message in &taken.messages {
-        match serde_json::from_str(&message.payload) {
-            Ok(item) => messages.push(item),
+        match serde_json::from_str::<WorkItem>(&message.payload) {
+            Ok(item) if item.orchestration_key() == Some(taken.instance.as_str()) => {
+                messages.push(item);
+            }
+            Ok(item) => {
+                undecodable.push((message.seq, format!("it is for {:?}", item.orchestration_key())))
+            }
             Err(error) => undecodable.push((message.seq, error.to_string())),
         }
     }
@@ -123,6 +188,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let identity = taken.identity.or_else(|| messages.iter().find_map(identity_of_start));
     let (orchestration_name, version, execution_id) =
         identity.unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let is_unreadable = taken.unreadable.is_some();
     let item = OrchestrationItem {
         instance: taken.instance,
         orchestration_name,
@@ -130,7 +196,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         version,
         history: Vec::new(),
         messages,
-        history_error: None,
+        history_error: taken.unreadable.map(|why| format!("key-value data: {why}")),
         kv_snapshot: taken.kv.into_iter().collect(),
     };
     Ok(FetchedTurn {
@@ -138,7 +204,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         lock_token: token::write(Place::Turn(taken.key), &taken.secret),
         attempt_count: taken.attempts,
         last_event_id: taken.last_event_id,
-        history_included: taken.last_event_id == 0,
+        history_included: taken.last_event_id == 0 || is_unreadable,
     })
 }
 

@@ -22,7 +22,8 @@
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
 //! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
 //! `mailbox.rs` (which instance is served next), `tables/` (statements), `queries/` and `readers.rs`
-//! (reads), `owners.rs` (who still lives), `schema.rs` and `migrations/`.
+//! (reads), `owners.rs` (who still lives), `inspect.rs` (a look at a
+//! file before it is opened), `schema.rs` and `migrations/`.
 
 mod url;
 mod options;
@@ -34,17 +35,24 @@ mod fetch;
 mod writer;
 mod ops;
 mod mailbox;
+mod mend;
 mod tx;
 mod tables;
 mod queries;
 mod readers;
 mod commit_board;
 mod owners;
+mod file_identity;
 mod token;
 mod connection;
 mod schema;
+mod inspect;
 mod crash_point;
+mod faults;
 
 pub use error::SqliteError;
+#[cfg(feature = "test-hooks")]
+#[doc(hidden)]
+pub use faults::{CommitFault, Faults, Seen, set_busy_limit};
 pub use options::{Durability, SqliteOptions};
 pub use store::SqliteProvider;

@@ -12,6 +12,9 @@ use crate::tx::Tx;
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
 const DUE_AT_ONCE: i64 = 1000;
 
+/// Why messages of a key that stands for nobody are given up.
+const NOBODY: &str = "the instance it was for is missing from the store";
+
 /// Puts a message into a mailbox, now or when it is due (R8.10).
 pub(crate) fn post(
     tx: &mut Tx<'_>,
@@ -21,16 +24,25 @@ pub(crate) fn post(
 ) -> Sql<()> {
     let seq = tx.next_seq()?;
     if tx.now < visible_at {
-        return hidden::insert(tx.connection, instance.key, seq, visible_at, message);
+        hidden::insert(tx.connection, instance.key, seq, visible_at, message)?;
+        // A start to come is worth waiting for (R8.28).
+        if message.kind == Kind::Start && mailboxes::get(tx.connection, instance.key)?.is_some() {
+            settle(tx, instance.key)?;
+        }
+        return Ok(());
     }
-    deliver(tx, instance, seq, visible_at, message)
+    // What is overdue has not waited here since it was due.
+    deliver(tx, instance, seq, visible_at.max(tx.now), message)
 }
 
 /// Lets time pass: messages become due, locks end, patience ends.
 pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     for due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
         hidden::delete(tx.connection, &due)?;
-        let Some(instance) = instances::by_key(tx.connection, due.instance)? else { continue };
+        let Some(instance) = instances::by_key(tx.connection, due.instance)? else {
+            tx.bury("", due.payload, NOBODY)?;
+            continue;
+        };
         let message = Message { kind: due.kind, attempts: due.attempts, payload: &due.payload };
         deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
     }
@@ -56,6 +68,14 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
         settle(tx, key)?;
     }
     Ok(())
+}
+
+/// Gives up a mailbox whose instance is missing: it must not keep others waiting.
+pub(crate) fn bury_all(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
+    for message in messages::read(tx.connection, key)? {
+        bury(tx, key, message.seq, NOBODY)?;
+    }
+    mailboxes::delete(tx.connection, key)
 }
 
 /// Takes one message out of its mailbox, for people to look at.

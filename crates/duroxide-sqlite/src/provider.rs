@@ -37,11 +37,13 @@ impl Provider for SqliteProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let turn = self.poll_turn(millis(lock_timeout), poll_timeout, filter).await;
-        let Some(mut turn) = turn.map_err(during("fetch_orchestration_item"))? else {
+        let turns = self.poll_turns(millis(lock_timeout), poll_timeout, filter, 1).await;
+        let Some(mut turn) = turns.map_err(during("fetch_orchestration_item"))?.pop() else {
             return Ok(None);
         };
+        let unclaimed = self.unclaimed(&turn.lock_token);
         self.add_history(&mut turn).await.map_err(during("fetch_orchestration_item"))?;
+        unclaimed.claim();
         Ok(Some((turn.item, turn.lock_token, turn.attempt_count)))
     }
 
@@ -265,9 +267,20 @@ impl Provider for SqliteProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
-        self.poll_turn(millis(lock_timeout), poll_timeout, filter)
+        let turns = self.poll_turns(millis(lock_timeout), poll_timeout, filter, 1).await;
+        Ok(turns.map_err(during("fetch_turn"))?.pop())
+    }
+
+    async fn fetch_turns(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        self.poll_turns(millis(lock_timeout), poll_timeout, filter, max)
             .await
-            .map_err(during("fetch_turn"))
+            .map_err(during("fetch_turns"))
     }
 
     async fn read_history_from(

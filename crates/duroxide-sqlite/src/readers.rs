@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::connection::open_reader;
 use crate::error::{Failure, OpError, SqliteError};
+use crate::faults;
+use crate::file_identity::FileIdentity;
 use crate::ops::Op;
 use crate::tx::Tx;
 use crate::writer::WriterHandle;
@@ -30,8 +32,12 @@ pub(crate) enum Readers {
 
 impl Readers {
     /// Threads that read a file.
-    pub(crate) fn of_file(path: &Path) -> std::io::Result<Self> {
-        Pool::new(path).map(Self::Threads)
+    pub(crate) fn of_file(
+        path: &Path,
+        identity: FileIdentity,
+        faults: &faults::Plan,
+    ) -> std::io::Result<Self> {
+        Pool::new(path, identity, faults).map(Self::Threads)
     }
 
     /// Ends the threads, after which nothing can be read.
@@ -84,14 +90,18 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    fn new(path: &Path) -> std::io::Result<Self> {
+    fn new(path: &Path, identity: FileIdentity, faults: &faults::Plan) -> std::io::Result<Self> {
         let (sender, tasks) = channel::<Task>();
         let tasks = Arc::new(Mutex::new(tasks));
         let mut threads = Vec::with_capacity(THREADS);
         for _ in 0..THREADS {
-            let (path, tasks) = (path.to_owned(), Arc::clone(&tasks));
+            let (reader, tasks) = (Reader::new(path.to_owned(), identity), Arc::clone(&tasks));
+            let faults = faults.clone();
             let builder = std::thread::Builder::new().name("duroxide-sqlite-read".to_owned());
-            threads.push(builder.spawn(move || work_off(Reader::new(path), &tasks))?);
+            threads.push(builder.spawn(move || {
+                faults::enter(&faults);
+                work_off(reader, &tasks);
+            })?);
         }
         Ok(Self { tasks: Some(sender), threads })
     }
@@ -144,18 +154,23 @@ fn work_off(mut reader: Reader, tasks: &Mutex<Receiver<Task>>) {
 /// One reading thread's connection, opened when first needed.
 struct Reader {
     path: PathBuf,
+    identity: FileIdentity,
     connection: Option<Connection>,
 }
 
 impl Reader {
-    fn new(path: PathBuf) -> Self {
-        Self { path, connection: None }
+    fn new(path: PathBuf, identity: FileIdentity) -> Self {
+        Self { path, identity, connection: None }
     }
 
     fn read<T>(
         &mut self,
         query: &(impl Fn(&Connection) -> Result<T, OpError> + ?Sized),
     ) -> Result<T, Failure> {
+        // A file without a name can still be read, but nobody writes it any more.
+        if FileIdentity::of(&self.path) != self.identity {
+            return Err(Failure::Storage(SqliteError::Lost { path: self.path.clone() }));
+        }
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => open_reader(&self.path).map_err(Failure::Storage)?,

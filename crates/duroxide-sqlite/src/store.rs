@@ -14,6 +14,8 @@ use crate::connection::{open_writer, path_of};
 #[cfg(feature = "test-hooks")]
 use crate::error::Failure;
 use crate::error::SqliteError;
+use crate::file_identity::FileIdentity;
+use crate::mend::mend_if_needed;
 use crate::options::SqliteOptions;
 use crate::owners::{self, Owner};
 use crate::readers::Readers;
@@ -21,7 +23,7 @@ use crate::tables::nodes;
 use crate::tx::Settings;
 use crate::url::Location;
 use crate::writer::{self, WriterConfig, WriterHandle};
-use crate::{queries, schema};
+use crate::{faults, inspect, queries, schema};
 
 /// A store in a SQLite file, or in memory.
 ///
@@ -34,6 +36,8 @@ pub struct SqliteProvider {
     pub(crate) clock: Arc<dyn Clock>,
     location: Location,
     thread: Option<JoinHandle<()>>,
+    #[cfg(feature = "test-hooks")]
+    faults: faults::Plan,
 }
 
 impl SqliteProvider {
@@ -116,6 +120,13 @@ impl SqliteProvider {
         }
     }
 
+    /// What goes wrong with this store, and what is watched of it.
+    #[cfg(feature = "test-hooks")]
+    #[doc(hidden)]
+    pub fn faults(&self) -> &faults::Faults {
+        &self.faults
+    }
+
     /// Runs a statement with one parameter behind the store's back; how many rows it changed.
     #[cfg(feature = "test-hooks")]
     #[doc(hidden)]
@@ -143,47 +154,53 @@ impl SqliteProvider {
 
     fn open(location: Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
         let path = path_of(&location).to_owned();
-        if let Location::File { path, create: false } = &location
-            && !path.exists()
-        {
-            return Err(SqliteError::NotFound { path: path.clone() });
-        }
         let clock = options.clock.clone().unwrap_or_else(|| Arc::new(WallClock));
         let id = owners::fresh_id();
-        schema::check_before_touching(&location)?;
-        let mut connection = open_writer(&location, options.durability)?;
-        schema::migrate(&path, &mut connection)?;
         let owner = match &location {
             Location::Memory => Owner::alone(id),
-            Location::File { path, .. } => {
+            Location::File { path, create } => {
+                inspect::inspect(path, *create)?;
                 owners::sweep(path);
-                Owner::of_file(path, id).map_err(|error| SqliteError::ReadOnly {
-                    path: path.clone(),
-                    reason: error.to_string(),
-                })?
+                Owner::of_file(path, id).map_err(|error| inspect::sort(path, &error))?
             }
         };
+        let mut connection = open_writer(&location, options.durability)?;
+        schema::migrate(&path, &mut connection)?;
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
+        let settings = Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() };
+        mend_if_needed(&connection, settings, clock.now_ms()).map_err(sort)?;
         nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
 
         let board = Arc::new(CommitBoard::new());
+        let faults = faults::Plan::default();
+        let identity = FileIdentity::of(&path);
         let config = WriterConfig {
             location: location.clone(),
+            identity,
             durability: options.durability,
             clock: Arc::clone(&clock),
-            settings: Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() },
+            settings,
             owner,
             board: Arc::clone(&board),
+            faults: faults.clone(),
         };
         let (writer, thread) =
             writer::spawn(connection, config).map_err(|error| no_thread(&path, &error))?;
         let readers = match &location {
             Location::Memory => Readers::Writer(writer.clone()),
-            Location::File { path, .. } => {
-                Readers::of_file(path).map_err(|error| no_thread(path, &error))?
-            }
+            Location::File { path, .. } => Readers::of_file(path, identity, &faults)
+                .map_err(|error| no_thread(path, &error))?,
         };
-        Ok(Self { writer, readers, board, clock, location, thread: Some(thread) })
+        Ok(Self {
+            writer,
+            readers,
+            board,
+            clock,
+            location,
+            thread: Some(thread),
+            #[cfg(feature = "test-hooks")]
+            faults,
+        })
     }
 }
 

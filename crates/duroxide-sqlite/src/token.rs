@@ -53,7 +53,8 @@ pub(crate) fn read_work(token: &str) -> Result<(i64, Secret), Refusal> {
 
 fn read(token: &str) -> Option<(Place, Secret)> {
     let (place, secret) = token.strip_prefix("lock_")?.split_once('_')?;
-    let number = |digits: &str| i64::from_str_radix(digits, 16).ok();
+    // Written as 64 bits, whatever they mean.
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(|bits| bits as i64);
     let place = match place.split_at_checked(1)? {
         ("t", digits) => Place::Turn(number(digits)?),
         ("w", digits) => Place::Work(number(digits)?),
@@ -74,6 +75,9 @@ mod tests {
         assert!(turn.starts_with("lock_") && work.starts_with("lock_"));
         assert_eq!(read_turn(&turn), Ok((42, secret)));
         assert_eq!(read_work(&work), Ok((7, secret)));
+        for number in [0, -7, i64::MIN, i64::MAX] {
+            assert_eq!(read_work(&write(Place::Work(number), &secret)), Ok((number, secret)));
+        }
         assert_ne!(fresh_secret(), secret);
     }
 

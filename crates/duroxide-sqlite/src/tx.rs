@@ -26,7 +26,8 @@ pub(crate) struct Tx<'c> {
     pub(crate) notes: Notes,
     /// First queue position not used, and how far the table knows.
     positions: Option<Positions>,
-    pins: Option<Vec<(i64, Version)>>,
+    /// Versions that make no sense are `None`.
+    pins: Option<Vec<(i64, Option<Version>)>>,
     /// Rows the connection had changed before.
     changes: u64,
 }
@@ -67,7 +68,7 @@ impl<'c> Tx<'c> {
             }
         };
         let seq = positions.next;
-        positions.next += 1;
+        positions.next = seq.saturating_add(1);
         self.positions = Some(positions);
         Ok(seq)
     }
@@ -93,20 +94,20 @@ impl<'c> Tx<'c> {
     /// The numbers of the pins that are accepted, and 0 for no pin.
     pub(crate) fn accepted_pins(&mut self, accepts: impl Fn(&Version) -> bool) -> Sql<Vec<i64>> {
         if self.pins.is_none() {
-            let stored = pins::list(self.connection)?;
-            let parsed = stored
-                .into_iter()
-                .filter_map(|(id, text)| Version::parse(&text).ok().map(|version| (id, version)));
-            self.pins = Some(parsed.collect());
+            let stored = pins::list(self.connection)?.into_iter();
+            self.pins = Some(stored.map(|(id, text)| (id, Version::parse(&text).ok())).collect());
         }
         let known = self.pins.iter().flatten();
-        let accepted = known.filter(|(_, version)| accepts(version)).map(|(id, _)| *id);
+        // Who cannot be judged is let through: its history tells.
+        let accepted = known.filter(|(_, version)| version.as_ref().is_none_or(&accepts));
+        let accepted = accepted.map(|(id, _)| *id);
         Ok(std::iter::once(0).chain(accepted).collect())
     }
 
     /// The number of a pin.
     pub(crate) fn pin(&mut self, version: &Version) -> Sql<i64> {
-        if let Some((id, _)) = self.pins.iter().flatten().find(|(_, known)| known == version) {
+        let mut known = self.pins.iter().flatten();
+        if let Some((id, _)) = known.find(|(_, known)| known.as_ref() == Some(version)) {
             return Ok(*id);
         }
         self.pins = None; // Read again when it is needed next: it may be new.
@@ -126,7 +127,8 @@ impl<'c> Tx<'c> {
         Ok(())
     }
 
-    /// Writes down what was counted in memory; comes last.
+    /// Writes down what was counted in memory, and the transaction's number, which tells later
+    /// whether it was committed; comes last. A transaction that did nothing writes nothing.
     pub(crate) fn finish(self, batch: i64) -> Sql<Notes> {
         if let Some(Positions { stored, next }) = self.positions
             && stored != next

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duroxide::provider_validation::ProviderFactory;
+use duroxide::provider_validation::{ProviderFactory, run_all_validations};
 use duroxide::providers::Provider;
 use duroxide::providers::instrumented::InstrumentedProvider;
 use duroxide_sqlite::{SqliteOptions, SqliteProvider};
@@ -167,18 +167,21 @@ mod memory {
     duroxide::provider_validation_tests!(MemoryFactory::default());
 }
 
-#[cfg(feature = "test-hooks")]
-mod memory_instrumented {
-    use super::*;
-    duroxide::provider_validation_tests!(MemoryFactory::instrumented());
-}
-
 mod file {
     use super::*;
     duroxide::provider_validation_tests!(FileFactory::default());
 }
 
-mod file_instrumented {
-    use super::*;
-    duroxide::provider_validation_tests!(FileFactory::instrumented());
+/// Through the wrapper that measures: in one go, since each check is a test of its own above.
+#[tokio::test]
+async fn instrumented_on_a_file() {
+    let report = run_all_validations(&FileFactory::instrumented()).await;
+    assert!(report.is_ok(), "{report}");
+}
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test]
+async fn instrumented_in_memory() {
+    let report = run_all_validations(&MemoryFactory::instrumented()).await;
+    assert!(report.is_ok(), "{report}");
 }

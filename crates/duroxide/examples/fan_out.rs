@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry};
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let activities = ActivityRegistry::builder().register_typed("CountWords", count_words).build();
     let orchestrations =
         OrchestrationRegistry::builder().register_typed("CountBook", count_book).build();
-    let store = Arc::new(MemoryProvider::new());
+    let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
 
     let client = Client::new(store);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{
@@ -23,7 +23,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .build();
 
-    let store = Arc::new(MemoryProvider::new());
+    // Gone at the end. To keep it: `SqliteProvider::new("sqlite:hello.db?mode=rwc", None)`.
+    let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
 
     let client = Client::new(store);

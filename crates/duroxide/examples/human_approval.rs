@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, Either2, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus};
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let activities = ActivityRegistry::builder().build();
     let orchestrations =
         OrchestrationRegistry::builder().register_typed("Expense", expense).build();
-    let store = Arc::new(MemoryProvider::new());
+    let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
     let client = Client::new(store);
 

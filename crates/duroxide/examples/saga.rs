@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry};
@@ -57,7 +57,7 @@ fn activities(diary: &Diary) -> ActivityRegistry {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let diary = Diary::default();
     let orchestrations = OrchestrationRegistry::builder().register("Trip", trip).build();
-    let store = Arc::new(MemoryProvider::new());
+    let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let runtime =
         Runtime::start_with_store(store.clone(), activities(&diary), orchestrations).await;
     let client = Client::new(store);

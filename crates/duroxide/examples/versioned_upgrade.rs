@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::Provider;
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::providers::sqlite::SqliteProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, OrchestrationRegistryBuilder};
@@ -32,7 +32,7 @@ async fn subscription_v2(ctx: OrchestrationContext, customer: String) -> Result<
 }
 
 async fn deploy(
-    store: &Arc<MemoryProvider>,
+    store: &Arc<SqliteProvider>,
     orchestrations: OrchestrationRegistryBuilder,
 ) -> Arc<Runtime> {
     let store: Arc<dyn Provider> = store.clone();
@@ -42,7 +42,7 @@ async fn deploy(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let store = Arc::new(MemoryProvider::new());
+    let store = Arc::new(SqliteProvider::new_in_memory().await?);
     let client = Client::new(store.clone());
     let v1 =
         || OrchestrationRegistry::builder().register_versioned("Sub", "1.0.0", subscription_v1);

@@ -11,7 +11,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use duroxide::providers::memory::MemoryProvider;
+//! use duroxide::providers::sqlite::SqliteProvider;
 //! use duroxide::runtime::Runtime;
 //! use duroxide::runtime::registry::ActivityRegistry;
 //! use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry};
@@ -31,7 +31,8 @@
 //!     let activities = ActivityRegistry::builder().register("Greet", greet).build();
 //!     let orchestrations = OrchestrationRegistry::builder().register("Hello", hello).build();
 //!
-//!     let store = Arc::new(MemoryProvider::new());
+//!     // Or a file: SqliteProvider::new("sqlite:hello.db?mode=rwc", None).
+//!     let store = Arc::new(SqliteProvider::new_in_memory().await?);
 //!     let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
 //!
 //!     let client = Client::new(store);
@@ -46,7 +47,7 @@
 //! ```
 //!
 //! The `examples` folder has more: fan-out, approval by a human, sagas, eternal instances, sessions,
-//! upgrades.
+//! upgrades. The guides in `docs/guide` explain one subject each.
 //!
 //! # Concepts
 //!
@@ -75,9 +76,9 @@
 //! | channels | [`schedule_wait`](OrchestrationContext::schedule_wait), [`dequeue_event`](OrchestrationContext::dequeue_event) |
 //! | logs | [`trace_info`](OrchestrationContext::trace_info), silent during replay |
 //!
-//! Branches, loops, helper functions, `match`, `?`, `tokio::select!` (biased) and `tokio::join!`
-//! over durable futures are all fine. Code that does something else than its history says fails with
-//! [`ConfigErrorKind::Nondeterminism`]; code changes go through
+//! Branches, loops, helper functions, `match`, `?`, and `tokio::select!` and `tokio::join!` (with
+//! `biased;`) over durable futures are all fine. Code that does something else than its history says
+//! fails with [`ConfigErrorKind::Nondeterminism`]; code changes go through
 //! [versions](runtime::registry::RegistryBuilder).
 //!
 //! # Where to look
@@ -103,6 +104,8 @@ pub mod provider_validations;
 pub mod provider_stress_test;
 #[cfg(any(test, feature = "provider-test"))]
 pub mod provider_stress_tests;
+#[cfg(all(doctest, feature = "sqlite"))]
+mod guide;
 
 use std::sync::Arc;
 

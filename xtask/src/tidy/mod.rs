@@ -3,6 +3,7 @@
 mod sizes;
 mod arrows;
 mod words;
+mod sql;
 mod exceptions;
 
 use crate::Outcome;
@@ -51,6 +52,7 @@ fn check(file: &File) -> Result<Vec<Finding>, String> {
             syn::parse_file(&file.text).map_err(|error| format!("{}: {error}", file.path))?;
         findings.extend(sizes::check(file, &syntax));
         findings.extend(arrows::check_modules(file, &syntax));
+        findings.extend(sql::check(file, &syntax));
     }
     Ok(findings)
 }

@@ -11,6 +11,16 @@ use crate::model::{self, Action, SUB_ORCH_AUTO_PREFIX};
 
 impl OrchestrationContext {
     /// Runs a child orchestration under an id of its own making.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     match ctx.schedule_sub_orchestration("Ship", item.as_str()).await {
+    ///         Ok(parcel) => Ok(parcel),
+    ///         Err(_) => ctx.schedule_activity("Refund", item).await,
+    ///     }
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_sub_orchestration(
         &self,
@@ -21,6 +31,14 @@ impl OrchestrationContext {
     }
 
     /// Runs a child orchestration under a chosen id, used as it is.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     let id = format!("shipment-{}", ctx.instance_id()); // For others to find it by.
+    ///     ctx.schedule_sub_orchestration_with_id("Ship", id, item).await
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_sub_orchestration_with_id(
         &self,
@@ -89,6 +107,15 @@ impl OrchestrationContext {
     ///
     /// # Panics
     /// If `instance` uses the marker reserved for children.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     let receipt = ctx.schedule_activity("Charge", item).await?;
+    ///     ctx.schedule_orchestration("Survey", format!("survey-{}", ctx.instance_id()), "");
+    ///     Ok(receipt)
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_orchestration(
         &self,

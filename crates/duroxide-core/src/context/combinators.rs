@@ -8,6 +8,13 @@ use std::task::{Context, Poll};
 use super::OrchestrationContext;
 
 /// Which of two futures won, with its value.
+///
+/// ```
+/// # use duroxide_core::context::Either2;
+/// let winner: Either2<u8, u8> = Either2::Second(7);
+/// assert!(winner.is_second());
+/// assert_eq!(winner.into_tuple(), (1, 7));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either2<A, B> {
     /// The first.
@@ -81,6 +88,14 @@ impl<T> Either3<T, T, T> {
 
 impl OrchestrationContext {
     /// Waits for all; results in argument order.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn shrink_all(ctx: OrchestrationContext, images: Vec<String>) -> Result<Vec<String>, String> {
+    ///     let all = images.iter().map(|image| ctx.schedule_activity("Shrink", image.as_str())).collect();
+    ///     ctx.join(all).await.into_iter().collect() // In the order of the images, or the first error.
+    /// }
+    /// ```
     pub async fn join<T, F>(&self, futures: Vec<F>) -> Vec<T>
     where
         F: Future<Output = T>,
@@ -99,6 +114,16 @@ impl OrchestrationContext {
     }
 
     /// Waits for both.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn trip(ctx: OrchestrationContext, city: String) -> Result<String, String> {
+    ///     let flight = ctx.schedule_activity("BookFlight", city.as_str());
+    ///     let hotel = ctx.schedule_sub_orchestration("BookHotel", city.as_str());
+    ///     let (flight, hotel) = ctx.join2(flight, hotel).await;
+    ///     Ok(format!("{} and {}", flight?, hotel?))
+    /// }
+    /// ```
     pub async fn join2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> (T1, T2)
     where
         F1: Future<Output = T1>,
@@ -129,6 +154,31 @@ impl OrchestrationContext {
     }
 
     /// Waits for the first of two; the other is dropped, which cancels its work.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// # use duroxide_core::context::Either2;
+    /// async fn ask(ctx: OrchestrationContext, who: String) -> Result<String, String> {
+    ///     let answer = ctx.schedule_wait("Answer");
+    ///     match ctx.select2(answer, ctx.schedule_timer(Duration::from_secs(3600))).await {
+    ///         Either2::First(answer) => Ok(answer),
+    ///         Either2::Second(()) => Err(format!("{who} did not answer")),
+    ///     }
+    /// }
+    ///
+    /// /// A future that is lent, not given, is not cancelled by losing.
+    /// async fn ask_patiently(ctx: OrchestrationContext, who: String) -> Result<String, String> {
+    ///     let mut answer = ctx.schedule_wait("Answer");
+    ///     loop {
+    ///         let day = ctx.schedule_timer(Duration::from_secs(24 * 3600));
+    ///         match ctx.select2(&mut answer, day).await {
+    ///             Either2::First(answer) => return Ok(answer),
+    ///             Either2::Second(()) => ctx.schedule_activity("Remind", who.as_str()).await?,
+    ///         };
+    ///     }
+    /// }
+    /// ```
     pub async fn select2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> Either2<T1, T2>
     where
         F1: Future<Output = T1>,
@@ -138,6 +188,20 @@ impl OrchestrationContext {
     }
 
     /// Waits for the first of three; the others are dropped, which cancels their work.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// # use duroxide_core::context::Either3;
+    /// async fn review(ctx: OrchestrationContext, _text: String) -> Result<String, String> {
+    ///     let (yes, no) = (ctx.schedule_wait("Approve"), ctx.schedule_wait("Reject"));
+    ///     Ok(match ctx.select3(yes, no, ctx.schedule_timer(Duration::from_secs(3600))).await {
+    ///         Either3::First(by) => format!("approved by {by}"),
+    ///         Either3::Second(by) => format!("rejected by {by}"),
+    ///         Either3::Third(()) => "too late".into(),
+    ///     })
+    /// }
+    /// ```
     pub async fn select3<T1, T2, T3, F1, F2, F3>(
         &self,
         f1: F1,

@@ -12,6 +12,16 @@ use crate::model::Action;
 impl OrchestrationContext {
     /// Ends this execution and begins the next with `input` and an empty history. The future never
     /// resolves; asking is enough, awaited or not.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// async fn poll(ctx: OrchestrationContext, cursor: String) -> Result<String, String> {
+    ///     let next = ctx.schedule_activity("ReadFeed", cursor).await?;
+    ///     ctx.schedule_timer(Duration::from_secs(60)).await;
+    ///     ctx.continue_as_new(next).await
+    /// }
+    /// ```
     #[track_caller]
     pub fn continue_as_new(
         &self,

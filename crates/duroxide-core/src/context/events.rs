@@ -12,6 +12,14 @@ use crate::model::Action;
 impl OrchestrationContext {
     /// Waits for the next external event of a name. One that came before the wait was recorded is
     /// not seen; use a queue where that matters.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn ask(ctx: OrchestrationContext, question: String) -> Result<String, String> {
+    ///     ctx.set_custom_status(question); // Stored together with the wait: who sees it may answer.
+    ///     Ok(ctx.schedule_wait("Answer").await)
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_wait(&self, name: impl Into<String>) -> DurableFuture<String> {
         let name = name.into();
@@ -33,6 +41,18 @@ impl OrchestrationContext {
 
     /// Takes the next message of a queue of this instance. Messages wait until they are read, also
     /// over continue-as-new.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn concat(ctx: OrchestrationContext, mut text: String) -> Result<String, String> {
+    ///     loop {
+    ///         match ctx.dequeue_event("words").await.as_str() {
+    ///             "stop" => return Ok(text),
+    ///             word => text.push_str(word),
+    ///         }
+    ///     }
+    /// }
+    /// ```
     #[track_caller]
     pub fn dequeue_event(&self, queue: impl Into<String>) -> DurableFuture<String> {
         let name = queue.into();
@@ -44,6 +64,19 @@ impl OrchestrationContext {
 
     /// [`dequeue_event`](Self::dequeue_event) with a typed payload. One that does not decode panics
     /// where the future is awaited.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// #[derive(serde::Deserialize)]
+    /// enum Command { Add(i64), Close }
+    ///
+    /// async fn account(ctx: OrchestrationContext, mut balance: i64) -> Result<i64, String> {
+    ///     while let Command::Add(amount) = ctx.dequeue_event_typed("commands").await {
+    ///         balance += amount;
+    ///     }
+    ///     Ok(balance)
+    /// }
+    /// ```
     #[track_caller]
     pub fn dequeue_event_typed<T: DeserializeOwned>(
         &self,

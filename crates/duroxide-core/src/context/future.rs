@@ -80,6 +80,15 @@ impl<T> DurableFuture<T> {
 impl<T: Send + 'static> DurableFuture<T> {
     /// Transforms the value. The future stays the same operation: same place in history, same
     /// cancellation on drop.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn first_word(ctx: OrchestrationContext, file: String) -> Result<String, String> {
+    ///     let text = ctx.schedule_activity("Read", file);
+    ///     let word = text.map(|text| text.map(|t| t.split(' ').next().unwrap_or("").to_owned()));
+    ///     word.await
+    /// }
+    /// ```
     pub fn map<U: Send + 'static>(
         mut self,
         f: impl FnOnce(T) -> U + Send + 'static,
@@ -96,6 +105,13 @@ impl<T: Send + 'static> DurableFuture<T> {
     }
 
     /// Routes the activity to workers that accept `tag`.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn film(ctx: OrchestrationContext, scene: String) -> Result<String, String> {
+    ///     ctx.schedule_activity("Render", scene).with_tag("gpu").await
+    /// }
+    /// ```
     ///
     /// # Panics
     /// On anything but an activity, or later than in the statement that scheduled it: once the

@@ -15,6 +15,18 @@ use crate::model::{self, RetryPolicy};
 impl OrchestrationContext {
     /// Runs an activity until it succeeds or the policy is exhausted; the last error then. An
     /// attempt that runs into the policy's timeout ends the loop.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// # use duroxide_core::model::{BackoffStrategy, RetryPolicy};
+    /// async fn pay(ctx: OrchestrationContext, cents: String) -> Result<String, String> {
+    ///     let policy = RetryPolicy::new(5)
+    ///         .with_backoff(BackoffStrategy::Fixed { delay: Duration::from_secs(10) })
+    ///         .with_timeout(Duration::from_secs(60)); // Of each attempt.
+    ///     ctx.schedule_activity_with_retry("Charge", cents, policy).await
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,

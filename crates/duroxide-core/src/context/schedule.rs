@@ -11,6 +11,17 @@ use crate::model::{self, Action};
 
 impl OrchestrationContext {
     /// Runs an activity. The future resolves to its result or its error text.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     let price = ctx.schedule_activity("Price", item.as_str()).await?;
+    ///     match ctx.schedule_activity("Charge", price).await {
+    ///         Ok(receipt) => Ok(receipt),
+    ///         Err(error) => Err(format!("{item} was not paid: {error}")),
+    ///     }
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_activity(
         &self,
@@ -21,6 +32,15 @@ impl OrchestrationContext {
     }
 
     /// [`schedule_activity`](Self::schedule_activity) with typed input and result.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # #[derive(serde::Serialize)]
+    /// # struct Order { item: String, count: u32 }
+    /// async fn total(ctx: OrchestrationContext, item: String) -> Result<u64, String> {
+    ///     ctx.schedule_activity_typed("Price", &Order { item, count: 3 }).await
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_activity_typed<In: Serialize, Out: DeserializeOwned + Send + 'static>(
         &self,
@@ -32,6 +52,15 @@ impl OrchestrationContext {
     }
 
     /// Runs an activity on the worker that holds `session_id`.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn chat(ctx: OrchestrationContext, question: String) -> Result<String, String> {
+    ///     let session = ctx.instance_id();
+    ///     ctx.schedule_activity_on_session("LoadModel", "small", session.as_str()).await?;
+    ///     ctx.schedule_activity_on_session("Ask", question, session).await // Finds the model loaded.
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_activity_on_session(
         &self,
@@ -59,6 +88,15 @@ impl OrchestrationContext {
     }
 
     /// Waits. The timer's due time is absolute and survives restarts.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// async fn trial(ctx: OrchestrationContext, customer: String) -> Result<String, String> {
+    ///     ctx.schedule_timer(Duration::from_secs(30 * 24 * 3600)).await;
+    ///     ctx.schedule_activity("SendInvoice", customer).await
+    /// }
+    /// ```
     #[track_caller]
     pub fn schedule_timer(&self, delay: Duration) -> DurableFuture<()> {
         self.timer_at(delay, Location::caller())

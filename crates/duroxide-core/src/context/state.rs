@@ -165,4 +165,10 @@ impl ContextState {
     pub(crate) fn freeze(&mut self) {
         self.frozen = true;
     }
+
+    /// Begins another turn of code that was kept since the last one.
+    pub(crate) fn thaw(&mut self, now_ms: u64) {
+        self.frozen = false;
+        self.now_ms = Some(now_ms);
+    }
 }

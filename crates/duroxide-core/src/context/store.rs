@@ -11,6 +11,18 @@ use crate::model::{Action, SYSCALL_GET_KV_VALUE};
 
 impl OrchestrationContext {
     /// Publishes a progress text. Seen from outside when the turn commits.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn import(ctx: OrchestrationContext, files: Vec<String>) -> Result<(), String> {
+    ///     for (done, file) in files.iter().enumerate() {
+    ///         ctx.set_custom_status(format!("{done} of {}", files.len()));
+    ///         ctx.schedule_activity("Import", file.as_str()).await?;
+    ///     }
+    ///     ctx.reset_custom_status();
+    ///     Ok(())
+    /// }
+    /// ```
     #[track_caller]
     pub fn set_custom_status(&self, status: impl Into<String>) {
         self.update_status(Some(status.into()), Location::caller());
@@ -39,6 +51,15 @@ impl OrchestrationContext {
     }
 
     /// Sets a key to a value as JSON.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn count(ctx: OrchestrationContext, _input: String) -> Result<u64, String> {
+    ///     let runs: u64 = ctx.get_kv_value_typed("runs")?.unwrap_or(0) + 1;
+    ///     ctx.set_kv_value_typed("runs", &runs); // Outlives continue-as-new; clients can read it.
+    ///     Ok(runs)
+    /// }
+    /// ```
     ///
     /// # Panics
     /// If the value does not serialise.
@@ -95,6 +116,18 @@ impl OrchestrationContext {
     }
 
     /// Removes every key set before a time, in key order; how many there were.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// # use std::time::Duration;
+    /// use std::time::UNIX_EPOCH;
+    ///
+    /// async fn tidy(ctx: OrchestrationContext, _input: String) -> Result<usize, String> {
+    ///     let week_ago = ctx.utc_now().await? - Duration::from_secs(7 * 24 * 3600);
+    ///     let ms = week_ago.duration_since(UNIX_EPOCH).map_err(|e| e.to_string())?.as_millis();
+    ///     Ok(ctx.prune_kv_values_updated_before(ms as u64))
+    /// }
+    /// ```
     #[track_caller]
     pub fn prune_kv_values_updated_before(&self, updated_before_ms: u64) -> usize {
         let location = Location::caller();
@@ -115,6 +148,14 @@ impl OrchestrationContext {
     }
 
     /// Reads a key of another instance, as committed when a worker looks. Recorded like an activity.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn quote(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     let rate = ctx.get_kv_value_from_instance("rates", "EUR").await?;
+    ///     Ok(format!("{item} at {}", rate.ok_or("no rate yet")?))
+    /// }
+    /// ```
     #[track_caller]
     pub fn get_kv_value_from_instance(
         &self,

@@ -21,6 +21,14 @@ macro_rules! record {
 
 impl OrchestrationContext {
     /// Logs at INFO.
+    ///
+    /// ```
+    /// # use duroxide_core::context::OrchestrationContext;
+    /// async fn order(ctx: OrchestrationContext, item: String) -> Result<String, String> {
+    ///     ctx.trace_info(format!("charging {item}")); // Once, however often this runs again.
+    ///     ctx.schedule_activity("Charge", item).await
+    /// }
+    /// ```
     pub fn trace_info(&self, message: impl Into<String>) {
         self.trace("INFO", message);
     }

@@ -4,6 +4,22 @@
 use serde::{Deserialize, Serialize};
 
 /// Why an activity, a child or an orchestration failed.
+///
+/// ```
+/// # use duroxide_core::model::{AppErrorKind, ErrorDetails};
+/// fn whose_fault(details: &ErrorDetails) -> &'static str {
+///     match details {
+///         ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. } => "nobody's",
+///         ErrorDetails::Application { .. } => "the code's",
+///         ErrorDetails::Configuration { .. } => "the deployment's",
+///         ErrorDetails::Poison { .. } => "see the log",
+///         ErrorDetails::Infrastructure { .. } => "the store's",
+///     }
+/// }
+/// let details = ErrorDetails::cancelled("out of stock");
+/// assert_eq!(whose_fault(&details), "nobody's");
+/// assert_eq!(details.display_message(), "canceled: out of stock");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorDetails {
     /// The machinery failed: storage, mostly.

@@ -3,6 +3,18 @@
 use std::time::Duration;
 
 /// How long to wait between attempts.
+///
+/// ```
+/// # use duroxide_core::model::BackoffStrategy;
+/// # use std::time::Duration;
+/// let (base, max) = (Duration::from_secs(2), Duration::from_secs(5));
+/// let seconds = |backoff: BackoffStrategy| [1, 2, 3].map(|n| backoff.delay_for_attempt(n).as_secs());
+///
+/// assert_eq!(seconds(BackoffStrategy::None), [0, 0, 0]);
+/// assert_eq!(seconds(BackoffStrategy::Fixed { delay: base }), [2, 2, 2]);
+/// assert_eq!(seconds(BackoffStrategy::Linear { base, max }), [2, 4, 5]);
+/// assert_eq!(seconds(BackoffStrategy::Exponential { base, multiplier: 2.0, max }), [2, 4, 5]);
+/// ```
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {
     /// Not at all.

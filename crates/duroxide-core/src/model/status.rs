@@ -5,6 +5,24 @@ use serde::{Deserialize, Serialize};
 use super::{ErrorDetails, Event, EventKind};
 
 /// Where an instance stands (R6.21).
+///
+/// ```
+/// # use duroxide_core::model::OrchestrationStatus;
+/// fn line(status: &OrchestrationStatus) -> String {
+///     match status {
+///         OrchestrationStatus::NotFound => "unknown, or not picked up yet".into(),
+///         OrchestrationStatus::Running { custom_status, .. } => {
+///             format!("running: {}", custom_status.as_deref().unwrap_or("no news"))
+///         }
+///         OrchestrationStatus::Completed { output, .. } => format!("done: {output}"),
+///         OrchestrationStatus::Failed { details, .. } => details.display_message(),
+///     }
+/// }
+/// let status =
+///     OrchestrationStatus::Running { custom_status: Some("3 of 7".into()), custom_status_version: 3 };
+/// assert_eq!(line(&status), "running: 3 of 7");
+/// assert!(!status.is_terminal());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
     /// Unknown, or started and not yet picked up.

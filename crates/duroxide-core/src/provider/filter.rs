@@ -9,6 +9,13 @@ use crate::model::limits::MAX_WORKER_TAGS;
 use crate::model::version::current_build_version;
 
 /// Which activities a worker takes (R7.65).
+///
+/// ```
+/// # use duroxide_core::provider::TagFilter;
+/// let gpu_node = TagFilter::default_and(["gpu"]);
+/// assert!(gpu_node.matches(Some("gpu")) && gpu_node.matches(None));
+/// assert!(!gpu_node.matches(Some("eu-only")));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TagFilter {
     /// Untagged ones.
@@ -95,6 +102,15 @@ pub struct SessionFetchConfig {
 }
 
 /// A range of library versions, inclusive at both ends.
+///
+/// ```
+/// # use duroxide_core::provider::SemverRange;
+/// use semver::Version;
+///
+/// let range = SemverRange::new(Version::new(0, 1, 0), Version::new(0, 2, 0));
+/// assert!(range.contains(&Version::new(0, 2, 0)));
+/// assert!(!range.contains(&Version::new(0, 2, 1)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemverRange {
     /// Lowest version.

@@ -212,6 +212,22 @@ pub trait Provider: Any + Send + Sync {
         }))
     }
 
+    /// Like [`fetch_turn`](Self::fetch_turn), but up to `max` turns at once, of different instances.
+    /// Waits for the first only; empty if there was none (R8.138).
+    async fn fetch_turns(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let turn = self.fetch_turn(lock_timeout, poll_timeout, filter).await?;
+        Ok(turn.into_iter().collect())
+    }
+
     /// Events of one execution with an id of at least `from_event_id`, at most `limit` of them
     /// (R8.131).
     async fn read_history_from(

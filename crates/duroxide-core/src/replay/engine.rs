@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::divergence::{Divergence, DivergenceReport, agreed_rows};
+use super::divergence::DivergenceReport;
 use super::emit::SystemCalls;
 use super::execution::Execution;
 use super::index::HistoryIndex;
 use super::record::Recorder;
 use crate::clock;
-use crate::context::{Beginning, Identity, Operation, OrchestrationContext, OrchestrationHandler};
+use crate::context::{Beginning, Identity, OrchestrationContext, OrchestrationHandler};
 use crate::model::version::ReplayRules;
-use crate::model::{Action, AppErrorKind, ErrorDetails, Event, EventKind, KvEntry};
+use crate::model::{Action, ErrorDetails, Event, EventKind, KvEntry};
 
 /// What a turn came to.
 #[derive(Debug)]
@@ -34,6 +34,14 @@ pub enum TurnResult {
     },
     /// Somebody cancelled the instance.
     Cancelled(String),
+}
+
+/// What is run.
+pub(super) struct Code {
+    pub(super) handler: Arc<dyn OrchestrationHandler>,
+    pub(super) input: String,
+    pub(super) orchestration_name: String,
+    pub(super) orchestration_version: String,
 }
 
 /// One turn of one execution. See the [module](super) for an example.
@@ -61,6 +69,10 @@ pub struct ReplayEngine {
     pub(super) cancelled_child_suffixes: Vec<String>,
     /// Children whose futures the code has dropped, recorded or not.
     pub(super) dropped_children: Vec<u64>,
+    /// How much of the history the code has seen.
+    pub(super) applied_len: usize,
+    /// The code was kept since its last turn: what history says of it is its own doing.
+    pub(super) is_resumed: bool,
     kv_snapshot: HashMap<String, KvEntry>,
 }
 
@@ -87,6 +99,8 @@ impl ReplayEngine {
             code_failed: false,
             live_keys: 0,
             custom_status: None,
+            applied_len: 0,
+            is_resumed: false,
             kv_snapshot: HashMap::new(),
         }
     }
@@ -131,28 +145,48 @@ impl ReplayEngine {
         orchestration_version: String,
         _worker_id: &str,
     ) -> TurnResult {
+        let code = Code { handler, input, orchestration_name, orchestration_version };
+        self.begin(code).0
+    }
+
+    /// Runs code from its beginning over everything that happened. The code as it is then, unless
+    /// it was not run.
+    pub(super) fn begin(&mut self, code: Code) -> (TurnResult, Option<Execution>) {
         if let Some(error) = self.abort.take() {
-            return TurnResult::Failed(error);
+            return (TurnResult::Failed(error), None);
         }
         if self.index.is_terminal {
-            return TurnResult::Continue;
+            return (TurnResult::Continue, None);
         }
         let (rules, custom_status) = match self.check_beginning() {
             Ok(beginning) => beginning,
-            Err(message) => return TurnResult::Failed(ErrorDetails::nondeterminism(message)),
+            Err(message) => {
+                return (TurnResult::Failed(ErrorDetails::nondeterminism(message)), None);
+            }
         };
         let identity = Identity {
             instance_id: self.recorder.instance.clone(),
             execution_id: self.recorder.execution_id,
-            orchestration_name,
-            orchestration_version,
+            orchestration_name: code.orchestration_name,
+            orchestration_version: code.orchestration_version,
         };
         let kv_snapshot = std::mem::take(&mut self.kv_snapshot);
         let now_ms = Some(self.recorder.now_ms);
         let beginning = Beginning { rules, now_ms, kv_snapshot, custom_status };
         let ctx = OrchestrationContext::begin(identity, beginning);
-        let mut execution = Execution::begin(ctx, rules, handler, input);
+        let mut execution = Execution::begin(ctx, rules, code.handler, code.input);
         let result = self.run(&mut execution);
+        self.close(&execution);
+        (result, Some(execution))
+    }
+
+    /// Goes on with code that was kept since its last turn.
+    pub(super) fn resume(&mut self, execution: &mut Execution) -> TurnResult {
+        if let Some(error) = self.abort.take() {
+            return TurnResult::Failed(error);
+        }
+        execution.ctx.state().thaw(self.recorder.now_ms);
+        let result = self.run(execution);
         self.close(execution);
         result
     }
@@ -209,6 +243,27 @@ impl ReplayEngine {
         }
     }
 
+    /// The start event, if it was made in this turn, and what the turn recorded.
+    pub(super) fn take_new_events(&mut self) -> Vec<Event> {
+        let mut events = self.baseline.split_off(self.persisted_len.min(self.baseline.len()));
+        events.extend(self.recorder.take_events());
+        events
+    }
+
+    /// Makes ready for another turn of the same code, after these events of the last one.
+    pub(super) fn begin_next_turn(&mut self, stored: &[Event]) {
+        self.baseline.extend_from_slice(stored);
+        self.persisted_len = self.baseline.len();
+        self.is_resumed = true;
+        self.pending_actions.clear();
+        self.cancelled_activity_ids.clear();
+        self.cancelled_children.clear();
+        self.cancelled_child_suffixes.clear();
+        self.dropped_children.clear();
+        self.system_calls = None;
+        self.answered = 0;
+    }
+
     pub(super) fn record(&mut self, source: Option<u64>, kind: EventKind) -> &Event {
         let event = self.recorder.record(source, kind);
         self.index.note(event);
@@ -232,157 +287,5 @@ impl ReplayEngine {
             ReplayRules::OLD
         });
         Ok((rules, initial_custom_status.clone()))
-    }
-
-    fn run(&mut self, execution: &mut Execution) -> TurnResult {
-        let ran = match self.replay(execution) {
-            Ok(()) => self.advance(execution),
-            Err(Stop::Failed(error)) => Err(error),
-            Err(Stop::Diverged(divergence)) => Err(self.diverged(execution, divergence)),
-        };
-        self.waits_for_foreign = execution.waits_for_foreign;
-        if let Err(error) = ran {
-            return TurnResult::Failed(error);
-        }
-        let is_cancelled = self.index.cancel_reason.is_some();
-        if self.fail_on_foreign_wait && self.waits_for_foreign && !is_cancelled {
-            return TurnResult::Failed(ErrorDetails::nondeterminism(FOREIGN_WAIT));
-        }
-        self.decide(execution)
-    }
-
-    /// The loop of R3.40 – R3.43 over everything known before this turn's own actions.
-    fn replay(&mut self, execution: &mut Execution) -> Result<(), Stop> {
-        if execution.rules.strict {
-            remember_stamps(&self.baseline, execution);
-        }
-        execution.ctx.set_is_replaying(self.persisted_len > 0);
-        for (position, event) in self.baseline.iter().chain(self.recorder.events()).enumerate() {
-            // What stored events still owe the code was done in an earlier turn: still replaying.
-            execution.poll_if_due().map_err(Stop::Failed)?;
-            if position >= self.persisted_len {
-                execution.ctx.set_is_replaying(false);
-            }
-            if execution.output.is_some() {
-                self.check_early_return(execution, position)?;
-                self.deliver_unread(execution, position);
-                return Ok(());
-            }
-            execution.apply(event).map_err(Stop::Diverged)?;
-        }
-        execution.ctx.set_is_replaying(false);
-        execution.poll_if_due().map_err(Stop::Failed)?;
-        execution.ctx.state().cancel_dropped_dequeues();
-        Ok(())
-    }
-
-    /// The code returned with `position` next to be applied. A stored history that goes on was made
-    /// by code that did not return there; work it scheduled afterwards would be forgotten (L22).
-    fn check_early_return(&self, execution: &Execution, position: usize) -> Result<(), Stop> {
-        execution.ctx.set_is_replaying(false);
-        let stored = self.baseline.iter().take(self.persisted_len).skip(position);
-        let forgotten = stored.filter(|_| execution.rules.strict).find(|event| {
-            super::index::Class::of(&event.kind).is_some()
-                || matches!(event.kind, EventKind::OrchestrationChained { .. })
-        });
-        match forgotten {
-            None => Ok(()),
-            Some(event) => Err(Stop::Diverged(
-                Divergence::new(format!(
-                    "code returned before history was consumed: next event={:?}",
-                    event.kind
-                ))
-                .at(event),
-            )),
-        }
-    }
-
-    /// Messages from `position` on reach no code any more, but its successor, if there is one.
-    fn deliver_unread(&self, execution: &Execution, position: usize) {
-        let mut state = execution.ctx.state();
-        for event in self.history().skip(position) {
-            if let EventKind::QueueEventDelivered { name, data } = &event.kind {
-                state.queues.deliver(name, data);
-            }
-        }
-    }
-
-    /// R3.70 – R3.73, in that order.
-    fn decide(&mut self, execution: &mut Execution) -> TurnResult {
-        if let Some(reason) = &self.index.cancel_reason {
-            return TurnResult::Cancelled(reason.clone());
-        }
-        let continued = self.pending_actions.iter().find_map(|action| match action {
-            Action::ContinueAsNew { input, version } => Some((input.clone(), version.clone())),
-            _ => None,
-        });
-        if let Some((input, version)) = continued {
-            let by_reading = execution.rules.drops_count_at_once;
-            let unconsumed_queue_arrivals =
-                by_reading.then(|| execution.ctx.state().queues.unread());
-            return TurnResult::ContinueAsNew { input, version, unconsumed_queue_arrivals };
-        }
-        if let Err(divergence) = self.collect_drops(execution) {
-            return TurnResult::Failed(self.diverged(execution, divergence));
-        }
-        match execution.output.take() {
-            None => TurnResult::Continue,
-            Some(Ok(output)) => TurnResult::Completed(output),
-            Some(Err(text)) => {
-                self.code_failed = true;
-                let kind = AppErrorKind::OrchestrationFailed;
-                TurnResult::Failed(ErrorDetails::application(kind, text))
-            }
-        }
-    }
-
-    pub(super) fn diverged(
-        &mut self,
-        execution: &Execution,
-        divergence: Box<Divergence>,
-    ) -> ErrorDetails {
-        let mut rows = agreed_rows(&execution.matched, self.history());
-        rows.push(divergence.row());
-        let identity = execution.ctx.identity();
-        self.report = Some(Box::new(DivergenceReport {
-            instance: identity.instance_id.clone(),
-            execution_id: identity.execution_id,
-            orchestration: identity.orchestration_name.clone(),
-            version: identity.orchestration_version.clone(),
-            message: divergence.message.clone(),
-            rows,
-        }));
-        ErrorDetails::nondeterminism(divergence.message)
-    }
-
-    /// Lets the function go; what it still held was alive until the end of the turn (R3.103).
-    fn close(&mut self, mut execution: Execution) {
-        let mut state = execution.ctx.state();
-        state.freeze();
-        self.live_keys = state.kv.len();
-        self.dropped_children = state.tokens.dropped(Operation::Child);
-        self.custom_status.clone_from(&state.custom_status);
-        drop(state);
-        self.cancelled_child_suffixes =
-            self.cancelled_children.iter().map(|(_, suffix)| suffix.clone()).collect();
-        execution.discard();
-    }
-}
-
-/// What `ForeignWait::Fail` says.
-const FOREIGN_WAIT: &str = "orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)";
-
-enum Stop {
-    Failed(ErrorDetails),
-    Diverged(Box<Divergence>),
-}
-
-/// Replay takes the recorded age of every value again (L9).
-fn remember_stamps(baseline: &[Event], execution: &Execution) {
-    let mut state = execution.ctx.state();
-    for event in baseline {
-        if let EventKind::KeyValueSet { key, last_updated_at_ms, .. } = &event.kind {
-            state.kv.remember_stamp(key, *last_updated_at_ms);
-        }
     }
 }

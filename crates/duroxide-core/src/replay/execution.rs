@@ -77,8 +77,13 @@ impl Execution {
         Ok(dequeued)
     }
 
+    /// About how much memory the function's own state takes.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + self.future.as_deref().map_or(0, size_of_val)
+    }
+
     /// Drops the future. Its destructors are user code.
-    pub(super) fn discard(&mut self) {
+    fn discard(&mut self) {
         let future = self.future.take();
         if let Err(text) = guarded(|| drop(future)) {
             let identity = self.ctx.identity();
@@ -122,6 +127,12 @@ impl Execution {
     fn was_mailbox_freed(&self) -> bool {
         let state = self.ctx.state();
         self.rules.strict && state.polls.places_freed > 0 && state.queues.any_readable()
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.discard();
     }
 }
 

@@ -39,9 +39,10 @@ pub fn fail_turn(turn: FailedTurn) -> TurnOutcome {
         (&instance, execution_id, now_ms),
     ));
     let Facts { name, parent, .. } = Facts::of(&history);
-    let engine = ReplayEngine::new(instance, execution_id, history)
+    let mut engine = ReplayEngine::new(instance, execution_id, history)
         .with_persisted_history_len(persisted_len)
         .with_now_ms(now_ms);
     let parent_execution_fallback = turn.parent_execution_fallback;
+    let engine = &mut engine;
     Ending { engine, name, parent, parent_execution_fallback }.into_failure(turn.details)
 }

@@ -61,6 +61,7 @@
 //! ```
 
 mod engine;
+mod run;
 mod history;
 mod messages;
 mod index;
@@ -77,6 +78,7 @@ mod outcome;
 mod terminal;
 mod subscriptions;
 mod turn;
+mod suspended;
 mod failure;
 #[cfg(test)]
 mod tests;
@@ -88,4 +90,5 @@ pub use failure::{FailedTurn, fail_turn};
 pub use history::HistoryManager;
 pub use messages::WorkItemReader;
 pub use outcome::{FinishedChild, TurnOutcome, TurnStatus};
-pub use turn::{ForeignWait, Turn, run_turn};
+pub use suspended::{Resumption, Suspended};
+pub use turn::{ForeignWait, Turn, run_turn, run_turn_and_keep};

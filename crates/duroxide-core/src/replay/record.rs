@@ -40,8 +40,9 @@ impl Recorder {
         &self.events
     }
 
-    pub(super) fn into_events(self) -> Vec<Event> {
-        self.events
+    /// The events so far; ids go on after them.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 }
 

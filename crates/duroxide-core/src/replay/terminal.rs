@@ -8,7 +8,7 @@ use super::outcome::{FinishedChild, TurnOutcome, TurnStatus};
 use super::subscriptions::{outstanding, unread_by_count};
 use crate::model::limits::MAX_CARRY_FORWARD_EVENTS;
 use crate::model::{
-    Action, ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
+    Action, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
 };
 
 /// Reason of a breadcrumb written because the execution ended (R2.42).
@@ -18,15 +18,15 @@ const PARENT_CANCELED: &str = "parent canceled";
 const PARENT_FAILED: &str = "parent failed";
 
 /// A turn whose code has run.
-pub(super) struct Ending {
-    pub(super) engine: ReplayEngine,
+pub(super) struct Ending<'e> {
+    pub(super) engine: &'e mut ReplayEngine,
     pub(super) name: String,
     /// Instance, execution and schedule event to notify, as recorded.
     pub(super) parent: Option<(String, Option<u64>, u64)>,
     pub(super) parent_execution_fallback: u64,
 }
 
-impl Ending {
+impl Ending<'_> {
     pub(super) fn into_outcome(mut self, result: TurnResult) -> TurnOutcome {
         let mut activities = Vec::new();
         let mut messages = Vec::new();
@@ -74,7 +74,7 @@ impl Ending {
     }
 
     /// The failure of an execution whose code was not run: one event, and word to those concerned.
-    pub(super) fn into_failure(mut self, details: ErrorDetails) -> TurnOutcome {
+    pub(super) fn into_failure(self, details: ErrorDetails) -> TurnOutcome {
         let open = self.started_open_children();
         self.engine.record(None, EventKind::OrchestrationFailed { details: details.clone() });
         let mut messages = Vec::from_iter(self.tell_parent(Err(&details)));
@@ -90,19 +90,16 @@ impl Ending {
     ) -> TurnOutcome {
         let finished_children = self.finished_children();
         let engine = self.engine;
+        let events = engine.take_new_events();
         TurnOutcome {
             activities,
             messages,
             cancelled: without_repetition(&engine.cancelled_activity_ids),
             status,
             finished_children,
-            divergence: engine.report,
+            divergence: engine.report.take(),
             waits_for_foreign: engine.waits_for_foreign,
-            events: new_events(
-                engine.baseline,
-                engine.persisted_len,
-                engine.recorder.into_events(),
-            ),
+            events,
         }
     }
 
@@ -326,13 +323,6 @@ impl Ending {
             initial_custom_status: self.engine.custom_status.clone(),
         }
     }
-}
-
-/// The start event, if it was made in this turn, and the delta.
-fn new_events(baseline: Vec<Event>, persisted_len: usize, delta: Vec<Event>) -> Vec<Event> {
-    let mut events: Vec<Event> = baseline.into_iter().skip(persisted_len).collect();
-    events.extend(delta);
-    events
 }
 
 fn without_repetition(ids: &[u64]) -> Vec<u64> {

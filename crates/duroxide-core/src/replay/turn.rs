@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::emit::SystemCalls;
-use super::engine::{ReplayEngine, TurnResult};
+use super::engine::{Code, ReplayEngine, TurnResult};
 use super::limits;
 use super::messages::WorkItemReader;
 use super::outcome::TurnOutcome;
-use super::terminal::Ending;
+use super::suspended::{Ran, Suspended};
 use crate::context::OrchestrationHandler;
 use crate::model::version::BUILD_VERSION;
 use crate::model::{Event, EventKind, INITIAL_EVENT_ID, KvEntry, WorkItem};
@@ -51,6 +51,12 @@ pub struct Turn {
 
 /// Runs a turn.
 pub fn run_turn(turn: Turn) -> TurnOutcome {
+    run_turn_and_keep(turn).0
+}
+
+/// Runs a turn and keeps the code as it is then, if it waits for more: the next turn can go on from
+/// there instead of beginning again.
+pub fn run_turn_and_keep(turn: Turn) -> (TurnOutcome, Option<Suspended>) {
     let Turn { instance, execution_id, mut history, messages, version, .. } = turn;
     let persisted_len = history.len();
     history.extend(first_event(
@@ -69,15 +75,21 @@ pub fn run_turn(turn: Turn) -> TurnOutcome {
         engine = engine.with_system_calls(system_calls);
     }
     engine.prep_completions(messages.completion_messages);
-    let result = engine.execute_orchestration(turn.handler, input, name.clone(), version, "engine");
-    let result = within_limits(&engine, result);
+    let code = Code {
+        handler: turn.handler,
+        input,
+        orchestration_name: name.clone(),
+        orchestration_version: version,
+    };
+    let (result, execution) = engine.begin(code);
     let parent_execution_fallback = turn.parent_execution_fallback;
-    Ending { engine, name, parent, parent_execution_fallback }.into_outcome(result)
+    let ran = Ran { engine, execution, name, parent, parent_execution_fallback };
+    ran.conclude(result, 0)
 }
 
 /// A violation is a failure like any other: it ends the execution once, tells the parent and
 /// cancels what is open (L4, L5).
-fn within_limits(engine: &ReplayEngine, result: TurnResult) -> TurnResult {
+pub(super) fn within_limits(engine: &ReplayEngine, result: TurnResult) -> TurnResult {
     if matches!(result, TurnResult::Failed(_) | TurnResult::Cancelled(_)) {
         return result;
     }

@@ -1,7 +1,9 @@
 //! Whole lives of instances: whatever happens, a turn can be repeated, and a stored history replays.
 
 use duroxide_core::model::{Event, EventKind, WorkItem};
-use duroxide_core::replay::{TurnOutcome, TurnStatus, run_turn};
+use duroxide_core::replay::{
+    Resumption, Suspended, TurnOutcome, TurnStatus, run_turn, run_turn_and_keep,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -83,9 +85,33 @@ fn assert_replays(world: &World, history: &[Event]) {
     assert!(outcome.cancelled.is_empty());
 }
 
+/// The same turn, taken by code that was kept since the last one if there is any.
+fn take_warm(
+    world: &World,
+    kept: Option<Suspended>,
+    batch: &[WorkItem],
+    system_calls: bool,
+) -> (TurnOutcome, Option<Suspended>) {
+    let turn = world.turn(batch, system_calls);
+    match kept.filter(|_| !batch.iter().any(WorkItem::is_start)) {
+        None => run_turn_and_keep(turn),
+        Some(kept) => {
+            assert_eq!(kept.last_event_id(), world.history.last().map_or(0, |e| e.event_id));
+            assert_eq!(kept.execution_id(), world.execution_id);
+            assert_eq!(kept.history(), world.history);
+            kept.resume(Resumption {
+                messages: turn.messages.completion_messages,
+                now_ms: turn.now_ms,
+                system_calls: turn.system_calls,
+            })
+        }
+    }
+}
+
 /// Lives a life, checking each turn.
 fn live(world: &mut World, choices: &mut Choices) {
     let mut sent = 0;
+    let mut kept = None;
     for _ in 0..60 {
         if world.ended.is_some() {
             return;
@@ -101,8 +127,12 @@ fn live(world: &mut World, choices: &mut Choices) {
 
         // A turn that was not committed is repeated, and comes to the same.
         let repeated = run_turn(world.turn(&batch, system_calls));
+        let warm = take_warm(world, kept, &batch, system_calls);
         let outcome = world.take(&batch, system_calls);
         assert_eq!(format!("{outcome:?}"), format!("{repeated:?}"));
+        let (warm, kept_on) = warm;
+        assert_eq!(format!("{outcome:?}"), format!("{warm:?}"));
+        kept = kept_on.filter(|_| !choices.once_in(5)); // Evicted now and then.
 
         assert_sound(&world.history);
         assert_no_nondeterminism(&outcome);
@@ -129,8 +159,8 @@ fn assert_no_nondeterminism(outcome: &TurnOutcome) {
 proptest! {
     #![proptest_config(cases(700))]
 
-    /// R1.4, R1.11: turn by turn from the stored history; each turn repeatable; each stored history
-    /// replays and adds nothing; duplicates and stale messages leave no trace.
+    /// R1.4, R1.11: turn by turn from the stored history; each turn repeatable, and the same with
+    /// code kept since the last one; each stored history replays and adds nothing; duplicates and stale messages leave no trace.
     #[test]
     fn lives_replay(program in program(Ingredients::ALL), numbers in vec(any::<u8>(), 1..60)) {
         let mut world = World::new(handler(&program));

@@ -4,7 +4,7 @@ use duroxide_core::model::{EventKind, KvEntry};
 use duroxide_core::provider::SemverRange;
 
 use super::{AbandonTurn, Op};
-use crate::error::OpError;
+use crate::error::{OpError, is_unreadable};
 use crate::mailbox;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
@@ -20,6 +20,8 @@ pub(crate) struct FetchTurn {
     pub(crate) lock_ms: u64,
     /// Pins it can replay; `None` is all (R8.90).
     pub(crate) pins: Option<SemverRange>,
+    /// How many instances at most.
+    pub(crate) max: usize,
 }
 
 /// A locked turn. Its messages are yet to be decoded, its history to be read.
@@ -34,30 +36,42 @@ pub(crate) struct TakenTurn {
     pub(crate) attempts: u32,
     pub(crate) last_event_id: u64,
     pub(crate) kv: Vec<(String, KvEntry)>,
+    /// What is wrong with the key-value data, if it makes no sense.
+    pub(crate) unreadable: Option<String>,
 }
 
 impl Op for FetchTurn {
-    type Output = Option<TakenTurn>;
+    type Output = Vec<TakenTurn>;
 
-    fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<TakenTurn>, OpError> {
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenTurn>, OpError> {
         mailbox::advance(tx)?;
         mailbox::bury_undeliverable(tx)?;
-        let Some(key) = self.choose(tx)? else { return Ok(None) };
-        Ok(self.take(tx, key)?)
+        let mut turns = Vec::new();
+        while turns.len() < self.max
+            && let Some(key) = self.choose(tx)?
+        {
+            match instances::by_key(tx.connection, key)? {
+                Some(instance) => turns.push(self.take(tx, instance)?),
+                None => mailbox::bury_all(tx, key)?,
+            }
+        }
+        Ok(turns)
     }
 
     fn must_last(&self) -> bool {
         false
     }
 
-    fn is_worth_waiting_for(output: &Option<TakenTurn>) -> bool {
-        output.is_some()
+    fn is_worth_waiting_for(output: &Vec<TakenTurn>) -> bool {
+        !output.is_empty()
     }
 
-    fn undo(output: Option<TakenTurn>) -> Option<Box<dyn Job>> {
-        let turn = output?;
-        let (key, secret) = (turn.key, turn.secret);
-        Some(unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true }))
+    fn undo(output: Vec<TakenTurn>) -> Vec<Box<dyn Job>> {
+        let abandon = |turn: TakenTurn| {
+            let (key, secret) = (turn.key, turn.secret);
+            unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true })
+        };
+        output.into_iter().map(abandon).collect()
     }
 }
 
@@ -74,9 +88,8 @@ impl FetchTurn {
     }
 
     /// Locks an instance with all its messages and counts the attempt (R8.21).
-    fn take(&self, tx: &mut Tx<'_>, key: i64) -> Sql<Option<TakenTurn>> {
-        let c = tx.connection;
-        let Some(instance) = instances::by_key(c, key)? else { return Ok(None) };
+    fn take(&self, tx: &mut Tx<'_>, instance: Instance) -> Sql<TakenTurn> {
+        let (c, key) = (tx.connection, instance.key);
         let messages = messages::read(c, key)?;
         messages::take(c, key)?;
         let secret = fresh_secret();
@@ -94,16 +107,22 @@ impl FetchTurn {
         let identity = identity_of(tx, &instance)?;
         let execution = identity.as_ref().map_or(1, |(_, _, execution)| *execution);
         let attempts = messages.iter().map(|message| message.attempts).max().unwrap_or(0);
-        Ok(Some(TakenTurn {
+        let (kv, unreadable) = match kv::snapshot(c, key) {
+            Ok(kv) => (kv, None),
+            Err(error) if is_unreadable(&error) => (Vec::new(), Some(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        Ok(TakenTurn {
             key,
             secret,
             last_event_id: history::last_event_id(c, key, execution)?,
-            kv: kv::snapshot(c, key)?,
+            kv,
+            unreadable,
             instance: instance.id,
             identity,
             messages,
             attempts: attempts.saturating_add(1),
-        }))
+        })
     }
 }
 
@@ -117,7 +136,10 @@ fn identity_of(tx: &Tx<'_>, instance: &Instance) -> Sql<Option<(String, String, 
     let Some((number, started)) = newest.and_then(|e| Some((e.number, e.started?))) else {
         return Ok(None);
     };
-    let row = history::get(tx.connection, instance.key, number, started)?;
+    let row = match history::get(tx.connection, instance.key, number, started) {
+        Err(error) if is_unreadable(&error) => None,
+        row => row?,
+    };
     let event = row.and_then(|row| row.into_event(&instance.id, number).ok());
     Ok(event.and_then(|event| match event.kind {
         EventKind::OrchestrationStarted { name, version, .. } => Some((name, version, number)),

@@ -60,9 +60,12 @@ impl Op for FetchWork {
         output.is_some()
     }
 
-    fn undo(output: Option<TakenWork>) -> Option<Box<dyn Job>> {
-        let TakenWork { seq, secret, .. } = output?;
-        Some(unattended(AbandonWork { seq, secret, delay_ms: 0, uncount: true }))
+    fn undo(output: Option<TakenWork>) -> Vec<Box<dyn Job>> {
+        let abandon = |work: TakenWork| {
+            let (seq, secret) = (work.seq, work.secret);
+            unattended(AbandonWork { seq, secret, delay_ms: 0, uncount: true })
+        };
+        output.into_iter().map(abandon).collect()
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) trait Op: Send + 'static {
     }
 
     /// What puts things right if the caller is gone when it is done.
-    fn undo(_output: Self::Output) -> Option<Box<dyn crate::writer::Job>> {
-        None
+    fn undo(_output: Self::Output) -> Vec<Box<dyn crate::writer::Job>> {
+        Vec::new()
     }
 }

@@ -2,9 +2,10 @@
 
 use rusqlite::Connection;
 
-use duroxide_core::model::OrchestrationStatus;
+use duroxide_core::model::{Event, OrchestrationStatus};
 use duroxide_core::provider::Refusal;
 
+use super::history::unreadable;
 use crate::error::OpError;
 use crate::tables::{custom_status, executions, history, instances};
 
@@ -16,17 +17,30 @@ pub(crate) fn status(c: &Connection, instance: &str) -> Result<OrchestrationStat
     let Some(execution) = executions::newest(c, known.key)? else {
         return Ok(OrchestrationStatus::NotFound);
     };
+    let (key, number) = (known.key, execution.number);
+    let event = |id: u64| -> Result<Option<Event>, OpError> {
+        let row = history::get(c, key, number, id);
+        let row = row.map_err(|error| unreadable(error, instance, number))?;
+        let event = row.map(|row| row.into_event(instance, number)).transpose();
+        Ok(event.map_err(Refusal::UnreadableHistory)?)
+    };
     let deciding = match execution.outcome.or(execution.started) {
-        Some(event) => history::get(c, known.key, execution.number, event)?,
+        Some(id) => event(id)?,
         None => None,
     };
-    let deciding = deciding.map(|row| row.into_event(instance, execution.number)).transpose();
-    let deciding = deciding.map_err(Refusal::UnreadableHistory)?;
+    let deciding = match deciding {
+        Some(deciding) => vec![deciding],
+        // The row does not say, or points nowhere: then the first and the last event do.
+        None => {
+            let last = history::last_event_id(c, key, number)?;
+            event(1)?.into_iter().chain(event(last)?).collect()
+        }
+    };
     let custom = match known.identity {
         Some(_) => custom_status::get(c, known.key)?,
         None => (None, 0),
     };
-    Ok(OrchestrationStatus::from_history(deciding.as_slice(), custom))
+    Ok(OrchestrationStatus::from_history(&deciding, custom))
 }
 
 /// Custom status and version, if newer than that (R8.100).

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Sql, first, ms_out, run};
+use super::{Sql, first, ms_out, number, optional_text, run};
 
 /// Sets or clears the status; its version grows by one (R8.50).
 pub(crate) fn set(c: &Connection, instance: i64, status: Option<&str>) -> Sql<()> {
@@ -21,7 +21,7 @@ pub(crate) fn get(c: &Connection, instance: i64) -> Sql<(Option<String>, u64)> {
         c,
         "SELECT status, version FROM custom_status WHERE instance = ?1",
         [instance],
-        |row| Ok((row.get(0)?, ms_out(row.get(1)?))),
+        |row| Ok((optional_text(row, 0)?, number(row, 1)?.map_or(1, ms_out))),
     )?;
     Ok(found.unwrap_or((None, 0)))
 }

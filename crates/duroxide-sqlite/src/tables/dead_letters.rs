@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use duroxide_core::provider::DeadLetter;
 
-use super::{Sql, all, ms_in, ms_out, run};
+use super::{Sql, all, ms_in, ms_out, number, optional_text, run, text};
 
 /// How many are kept; the oldest make room. Each was logged when it came.
 const KEPT: i64 = 10_000;
@@ -24,10 +24,10 @@ pub(crate) fn insert(c: &Connection, letter: &DeadLetter) -> Sql<()> {
 pub(crate) fn list(c: &Connection) -> Sql<Vec<DeadLetter>> {
     all(c, "SELECT instance, payload, reason, at FROM dead_letters ORDER BY id", [], |row| {
         Ok(DeadLetter {
-            instance: row.get(0)?,
-            payload: row.get(1)?,
-            reason: row.get(2)?,
-            at_ms: ms_out(row.get(3)?),
+            instance: optional_text(row, 0)?,
+            payload: text(row, 1)?,
+            reason: text(row, 2)?,
+            at_ms: number(row, 3)?.map_or(0, ms_out),
         })
     })
 }

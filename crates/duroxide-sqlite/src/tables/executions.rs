@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
+use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
 
 /// Status of an execution that has not ended.
 pub(crate) const RUNNING: &str = "Running";
@@ -53,13 +53,13 @@ macro_rules! columns {
 fn read(row: &Row<'_>) -> Sql<Execution> {
     Ok(Execution {
         number: id_out(row.get(0)?),
-        status: row.get(1)?,
-        pin: row.get(2)?,
-        started_at: ms_out(row.get(3)?),
-        completed_at: row.get::<_, Option<i64>>(4)?.map(ms_out),
-        started: row.get::<_, Option<i64>>(5)?.map(id_out),
-        outcome: row.get::<_, Option<i64>>(6)?.map(id_out),
-        output: row.get(7)?,
+        status: text(row, 1)?,
+        pin: number(row, 2)?.unwrap_or(0),
+        started_at: number(row, 3)?.map_or(0, ms_out),
+        completed_at: number(row, 4)?.map(ms_out),
+        started: number(row, 5)?.map(id_out),
+        outcome: number(row, 6)?.map(id_out),
+        output: optional_text(row, 7)?,
     })
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::messages::{Kind, Message};
-use super::{Sql, all, first, ms_in, run};
+use super::{Sql, all, first, ms_in, run, text};
 
 /// A message that has become due.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<Due>> {
                     _ => Kind::Any,
                 },
                 attempts: row.get(4)?,
-                payload: row.get(5)?,
+                payload: text(row, 5)?,
             })
         },
     )

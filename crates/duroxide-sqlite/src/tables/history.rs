@@ -109,7 +109,9 @@ pub(crate) fn get(
 pub(crate) fn last_event_id(c: &Connection, instance: i64, execution: u64) -> Sql<u64> {
     let last = first(
         c,
+        // Whatever is no number is larger than any number.
         "SELECT event FROM history WHERE instance = ?1 AND execution = ?2
+         AND event <= 9223372036854775807 AND typeof(event) = 'integer'
          ORDER BY event DESC LIMIT 1",
         params![instance, id_in(execution)],
         |row| row.get(0),

@@ -2,7 +2,9 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
+use duroxide_core::model::INITIAL_EXECUTION_ID;
+
+use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
 
 /// An instance: a name, and from its first commit on an orchestration.
 #[derive(Debug, Clone)]
@@ -33,19 +35,19 @@ macro_rules! columns {
 }
 
 fn read(row: &Row<'_>) -> Sql<Instance> {
-    let name: Option<String> = row.get(3)?;
-    let identity = match name {
+    let identity = match optional_text(row, 3)? {
         None => None,
         Some(name) => Some(Identity {
             name,
-            version: row.get(4)?,
-            execution: id_out(row.get(5)?),
-            parent: row.get(6)?,
-            created_at: ms_out(row.get(7)?),
-            updated_at: ms_out(row.get(8)?),
+            version: text(row, 4)?,
+            execution: number(row, 5)?.map_or(INITIAL_EXECUTION_ID, id_out),
+            parent: optional_text(row, 6)?,
+            created_at: number(row, 7)?.map_or(0, ms_out),
+            updated_at: number(row, 8)?.map_or(0, ms_out),
         }),
     };
-    Ok(Instance { key: row.get(0)?, id: row.get(1)?, pin: row.get(2)?, identity })
+    let pin = number(row, 2)?.unwrap_or(0);
+    Ok(Instance { key: row.get(0)?, id: text(row, 1)?, pin, identity })
 }
 
 pub(crate) fn by_id(c: &Connection, id: &str) -> Sql<Option<Instance>> {
@@ -123,7 +125,7 @@ pub(crate) fn delete_if_mere_name(c: &Connection, key: i64) -> Sql<()> {
 /// Direct children, oldest first.
 pub(crate) fn children(c: &Connection, parent: &str) -> Sql<Vec<String>> {
     all(c, "SELECT id FROM instances WHERE parent = ?1 ORDER BY created_at, key", [parent], |row| {
-        row.get(0)
+        text(row, 0)
     })
 }
 
@@ -133,7 +135,7 @@ pub(crate) fn list(c: &Connection) -> Sql<Vec<String>> {
         c,
         "SELECT id FROM instances WHERE name IS NOT NULL ORDER BY created_at DESC, key DESC",
         [],
-        |row| row.get(0),
+        |row| text(row, 0),
     )
 }
 
@@ -145,7 +147,7 @@ pub(crate) fn list_by_status(c: &Connection, status: &str) -> Sql<Vec<String>> {
          JOIN executions e ON e.instance = i.key AND e.number = i.execution
          WHERE i.name IS NOT NULL AND e.status = ?1 ORDER BY i.created_at DESC, i.key DESC",
         [status],
-        |row| row.get(0),
+        |row| text(row, 0),
     )
 }
 

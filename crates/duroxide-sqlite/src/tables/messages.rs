@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Sql, all, first, ms_in, run};
+use super::{Sql, all, first, ms_in, run, text};
 
 /// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(crate) fn read(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
         c,
         "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
         [instance],
-        |row| Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: row.get(2)? }),
+        |row| Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? }),
     )
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<Stri
         c,
         "SELECT payload FROM messages WHERE instance = ?1 AND seq = ?2",
         [instance, seq],
-        |row| row.get(0),
+        |row| text(row, 0),
     )?;
     run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
     Ok(payload)

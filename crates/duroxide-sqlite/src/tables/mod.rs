@@ -16,15 +16,23 @@ pub(crate) mod custom_status;
 pub(crate) mod dead_letters;
 pub(crate) mod nodes;
 pub(crate) mod pins;
+pub(crate) mod rot;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use crate::faults;
 
 /// Result of a statement.
 pub(crate) type Sql<T> = Result<T, rusqlite::Error>;
 
 /// Runs a statement; how many rows it changed.
 pub(crate) fn run(connection: &Connection, sql: &'static str, params: impl Params) -> Sql<usize> {
-    connection.prepare_cached(sql)?.execute(params)
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let changed = statement.execute(params);
+    faults::done(sql, &statement);
+    changed
 }
 
 /// The first row of a query, if there is one.
@@ -34,7 +42,11 @@ pub(crate) fn first<T>(
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> Sql<T>,
 ) -> Sql<Option<T>> {
-    connection.prepare_cached(sql)?.query_row(params, read).optional()
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params, read).optional();
+    faults::done(sql, &statement);
+    found
 }
 
 /// All rows of a query.
@@ -44,7 +56,37 @@ pub(crate) fn all<T>(
     params: impl Params,
     read: impl FnMut(&Row<'_>) -> Sql<T>,
 ) -> Sql<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+    faults::statement(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map(params, read)?.collect();
+    faults::done(sql, &statement);
+    found
+}
+
+/// A text, whatever is stored there. What is no text is shown as far as it can be, marked so that it
+/// is no JSON either.
+pub(crate) fn text(row: &Row<'_>, column: usize) -> Sql<String> {
+    Ok(optional_text(row, column)?.unwrap_or_default())
+}
+
+/// The same where there may be nothing.
+pub(crate) fn optional_text(row: &Row<'_>, column: usize) -> Sql<Option<String>> {
+    let marked = |shown: &str| Some(format!("\u{fffd}{shown}"));
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => marked(&number.to_string()),
+        ValueRef::Real(number) => marked(&number.to_string()),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text.to_owned()),
+            Err(_) => marked(&String::from_utf8_lossy(bytes)),
+        },
+        ValueRef::Blob(bytes) => marked(&String::from_utf8_lossy(bytes)),
+    })
+}
+
+/// A number, if that is what is stored there.
+pub(crate) fn number(row: &Row<'_>, column: usize) -> Sql<Option<i64>> {
+    Ok(row.get_ref(column)?.as_i64().ok())
 }
 
 /// An id as it is stored: the same bits.

@@ -36,10 +36,10 @@ pub(crate) fn last_batch(c: &Connection, id: i64) -> Sql<Option<i64>> {
 
 /// The next free queue position.
 pub(crate) fn next_seq(c: &Connection) -> Sql<i64> {
-    Ok(first(c, "SELECT next_seq FROM counters", [], |row| row.get(0))?.unwrap_or(1))
+    Ok(first(c, "SELECT next_seq FROM counters WHERE id = 1", [], |row| row.get(0))?.unwrap_or(1))
 }
 
 pub(crate) fn set_next_seq(c: &Connection, next: i64) -> Sql<()> {
-    run(c, "UPDATE counters SET next_seq = ?1", [next])?;
+    run(c, "UPDATE counters SET next_seq = ?1 WHERE id = 1", [next])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{Sql, all, first, run};
+use super::{Sql, all, first, run, text};
 
 /// The number of a version, given to it if it has none.
 pub(crate) fn number_of(c: &Connection, version: &str) -> Sql<i64> {
@@ -16,5 +16,5 @@ pub(crate) fn number_of(c: &Connection, version: &str) -> Sql<i64> {
 
 /// All versions with their numbers.
 pub(crate) fn list(c: &Connection) -> Sql<Vec<(i64, String)>> {
-    all(c, "SELECT id, version FROM pins", [], |row| Ok((row.get(0)?, row.get(1)?)))
+    all(c, "SELECT id, version FROM pins", [], |row| Ok((row.get(0)?, text(row, 1)?)))
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Sql, all, first, id_in, id_out, ms_in, run};
+use super::{Sql, all, first, id_in, id_out, ms_in, optional_text, run, text};
 use crate::token::Secret;
 
 /// An activity about to be queued.
@@ -72,7 +72,7 @@ pub(crate) fn get(c: &Connection, seq: i64) -> Sql<Option<Work>> {
                 attempts: row.get(1)?,
                 wake_at: row.get(2)?,
                 token: row.get(3)?,
-                session: row.get(4)?,
+                session: optional_text(row, 4)?,
             })
         },
     )
@@ -81,7 +81,11 @@ pub(crate) fn get(c: &Connection, seq: i64) -> Sql<Option<Work>> {
 /// What an activity is to do.
 pub(crate) fn payload(c: &Connection, seq: i64) -> Sql<Option<Payload>> {
     first(c, "SELECT attempts, session, payload FROM work WHERE seq = ?1", [seq], |row| {
-        Ok(Payload { attempts: row.get(0)?, session: row.get(1)?, payload: row.get(2)? })
+        Ok(Payload {
+            attempts: row.get(0)?,
+            session: optional_text(row, 1)?,
+            payload: text(row, 2)?,
+        })
     })
 }
 
@@ -119,14 +123,14 @@ pub(crate) fn next_tag(c: &Connection, last: Option<&str>) -> Sql<Option<String>
             "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NOT NULL
              ORDER BY tag LIMIT 1",
             [],
-            |row| row.get(0),
+            |row| text(row, 0),
         ),
         Some(last) => first(
             c,
             "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NULL AND tag > ?1
              ORDER BY tag LIMIT 1",
             [last],
-            |row| row.get(0),
+            |row| text(row, 0),
         ),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use super::job::{Answer, Job, Patience, attended};
+use super::job::{Answer, Job, Patience, attended, unattended};
 use crate::error::{Failure, SqliteError};
 use crate::ops::Op;
 
@@ -37,6 +37,12 @@ impl WriterHandle {
     pub(crate) async fn wait_for<O: Op>(&self, op: O, patience: Patience) -> Answer<O::Output> {
         let patience = (Instant::now() < patience.until).then_some(patience);
         self.submit(op, patience).await
+    }
+
+    /// Has an operation done for which nobody waits.
+    pub(crate) fn post<O: Op>(&self, op: O) {
+        // A writer that is gone has given everything back.
+        drop(self.inbox.send(Message::Job(unattended(op))));
     }
 
     /// Has the writer look out for commits of other processes.

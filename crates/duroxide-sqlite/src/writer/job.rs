@@ -39,7 +39,7 @@ pub(crate) trait Job: Send {
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
     /// Tells the caller, after the commit. If the caller is gone, what puts that right.
-    fn answer(self: Box<Self>) -> Option<Box<dyn Job>>;
+    fn answer(self: Box<Self>) -> Vec<Box<dyn Job>>;
     /// Tells the caller that it did not happen.
     fn fail(self: Box<Self>, error: &SqliteError);
 }
@@ -104,18 +104,18 @@ impl<O: Op> Job for Pending<O> {
         self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
 
-    fn answer(self: Box<Self>) -> Option<Box<dyn Job>> {
-        let outcome = self.outcome?;
+    fn answer(self: Box<Self>) -> Vec<Box<dyn Job>> {
+        let Some(outcome) = self.outcome else { return Vec::new() };
         let Some(reply) = self.reply else {
             if let Err(failure) = outcome {
                 let error = failure.during("give back");
                 tracing::debug!(target: "duroxide::providers", %error, "nothing to give back");
             }
-            return None;
+            return Vec::new();
         };
         match reply.send(outcome) {
             Err(Ok(output)) => O::undo(output),
-            Ok(()) | Err(Err(_)) => None,
+            Ok(()) | Err(Err(_)) => Vec::new(),
         }
     }
 

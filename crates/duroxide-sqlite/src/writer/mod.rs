@@ -19,6 +19,7 @@ mod handle;
 mod parked;
 mod thread;
 mod batch;
+mod recover;
 mod watch;
 
 pub(crate) use handle::WriterHandle;

@@ -14,6 +14,8 @@ use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
 use crate::error::SqliteError;
+use crate::faults;
+use crate::file_identity::FileIdentity;
 use crate::options::Durability;
 use crate::owners::Owner;
 use crate::tables::{hidden, mailboxes, sessions, work};
@@ -26,11 +28,14 @@ const BATCH_MAX: usize = 512;
 /// What a writer needs to know.
 pub(crate) struct WriterConfig {
     pub(crate) location: Location,
+    /// The file that was opened.
+    pub(crate) identity: FileIdentity,
     pub(crate) durability: Durability,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) owner: Owner,
     pub(crate) board: Arc<CommitBoard>,
+    pub(crate) faults: faults::Plan,
 }
 
 /// Starts the writer on its connection.
@@ -55,6 +60,7 @@ pub(super) struct Writer {
     pub(super) next_batch: i64,
     /// Whether commits wait for the disk at present.
     pub(super) waits_for_disk: bool,
+    pub(super) mended_at: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
     /// When time alone changes something for those who wait.
@@ -70,6 +76,7 @@ impl Writer {
             parked: Parked::default(),
             next_batch: 1,
             waits_for_disk,
+            mended_at: None,
             config,
             inbox,
             closing: false,
@@ -78,12 +85,15 @@ impl Writer {
     }
 
     fn run(mut self) {
+        faults::enter(&self.config.faults);
+        // What a process that died has left is free from the first fetch on.
+        self.bury_dead_owners();
         while !self.closing {
-            let mut batch = self.gather();
+            let batch = self.gather();
             self.look_around();
             let is_due = self.is_due();
             if !batch.is_empty() {
-                self.process(&mut batch);
+                self.process(batch);
             }
             if is_due {
                 self.serve_parked();

@@ -1,7 +1,6 @@
 //! Looking around: have other processes changed the file, do they still live, is the file still
 //! there? Only while somebody waits.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -9,6 +8,7 @@ use rusqlite::Connection;
 use super::thread::Writer;
 use crate::connection::path_of;
 use crate::error::SqliteError;
+use crate::file_identity::FileIdentity;
 use crate::url::Location;
 
 /// Pause between looks while we seem to be alone.
@@ -20,8 +20,8 @@ const PULSE: Duration = Duration::from_millis(250);
 
 /// What was seen last.
 pub(super) struct Watch {
-    /// `None` for a store nobody else can open.
-    file: Option<WatchedFile>,
+    /// A store in memory has nobody to look out for.
+    is_shared: bool,
     data_version: Option<i64>,
     in_company: bool,
     /// `None` until the first look, which comes with the first job: a process that was started again
@@ -30,21 +30,10 @@ pub(super) struct Watch {
     pulse_at: Option<Instant>,
 }
 
-struct WatchedFile {
-    path: PathBuf,
-    identity: Option<(u64, u64)>,
-}
-
 impl Watch {
     pub(super) fn new(location: &Location, connection: &Connection) -> Self {
-        let file = match location {
-            Location::Memory => None,
-            Location::File { path, .. } => {
-                Some(WatchedFile { identity: identity_of(path), path: path.clone() })
-            }
-        };
         Self {
-            file,
+            is_shared: *location != Location::Memory,
             data_version: data_version(connection),
             in_company: false,
             looked_at: None,
@@ -54,9 +43,8 @@ impl Watch {
 
     /// How long until the next look.
     pub(super) fn next_look(&self, now: Instant) -> Option<Duration> {
-        self.file.as_ref()?;
         let next = self.looked_at.map_or(now, |at| at + self.interval());
-        Some(next.saturating_duration_since(now))
+        self.is_shared.then(|| next.saturating_duration_since(now))
     }
 
     /// Others were seen, or not.
@@ -67,9 +55,6 @@ impl Watch {
     /// The connection is a new one.
     pub(super) fn forget(&mut self) {
         self.data_version = None;
-        if let Some(file) = &mut self.file {
-            file.identity = identity_of(&file.path);
-        }
     }
 
     fn interval(&self) -> Duration {
@@ -108,14 +93,11 @@ impl Writer {
 
     /// A file that is deleted or replaced is not our store any more.
     fn notice_loss(&mut self) {
-        let Some(file) = &self.watch.file else { return };
-        let found = identity_of(&file.path);
-        if file.identity.is_none() || found == file.identity || self.connection.is_none() {
+        let path = path_of(&self.config.location);
+        if self.connection.is_none() || FileIdentity::of(path) == self.config.identity {
             return;
         }
-        let path = path_of(&self.config.location).to_owned();
-        let reason = "it was deleted or replaced while in use".to_owned();
-        let error = SqliteError::Io { path, reason };
+        let error = SqliteError::Lost { path: path.to_owned() };
         tracing::error!(target: "duroxide::providers", %error, "store lost");
         self.connection = None;
         self.parked.drain().into_iter().for_each(|job| job.fail(&error));
@@ -125,16 +107,4 @@ impl Writer {
 fn data_version(connection: &Connection) -> Option<i64> {
     let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
     statement.query_row([], |row| row.get(0)).ok()
-}
-
-/// What tells one file from another of the same name.
-#[cfg(unix)]
-fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity_of(_path: &Path) -> Option<(u64, u64)> {
-    None
 }

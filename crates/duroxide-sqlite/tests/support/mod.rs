@@ -1,6 +1,11 @@
 //! Folders for stores, removed when dropped; and a store's file as a stranger sees it.
 #![allow(dead_code)] // Each test binary uses a part.
 
+pub(crate) mod again;
+pub(crate) mod files;
+pub(crate) mod sampler;
+pub(crate) mod workload;
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -10,11 +15,22 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// A folder on a file system without a disk, if there is one: for tests that open a lot.
+    pub(crate) fn fast() -> Self {
+        let memory = Path::new("/dev/shm");
+        Self::inside(&if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() })
+    }
+
+    /// A folder inside another.
+    pub(crate) fn inside(folder: &Path) -> Self {
         let random = rusqlite::Connection::open_in_memory()
             .unwrap()
             .query_row("SELECT hex(randomblob(8))", [], |row| row.get::<_, String>(0))
             .unwrap();
-        let path = std::env::temp_dir().join(format!("duroxide-sqlite-{random}"));
+        let path = folder.join(format!("duroxide-sqlite-{random}"));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -1,9 +1,10 @@
 //! The tables, and the little that every other file needs: one lock, one clock, rows as text.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use duroxide::clock::{Clock, WallClock};
 use duroxide::providers::{DeadLetter, ProviderError};
 use semver::Version;
 use serde::Serialize;
@@ -22,6 +23,7 @@ const DEAD_LETTERS_MAX: usize = 1000;
 /// A store of plain tables under one lock.
 pub(crate) struct TableStore {
     tables: Mutex<Tables>,
+    clock: Arc<dyn Clock>,
 }
 
 impl TableStore {
@@ -31,14 +33,21 @@ impl TableStore {
 
     pub(crate) fn with_orphan_retention(orphan_retention: Duration) -> Self {
         let orphan_retention_ms = millis(orphan_retention);
-        Self { tables: Mutex::new(Tables { orphan_retention_ms, ..Tables::default() }) }
+        let tables = Mutex::new(Tables { orphan_retention_ms, ..Tables::default() });
+        Self { tables, clock: Arc::new(WallClock) }
+    }
+
+    /// A store that goes by another clock than the wall's, for tests.
+    #[allow(dead_code)] // Not used by the example itself.
+    pub(crate) fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..Self::new() }
     }
 
     /// One transaction: nobody else sees or changes a table meanwhile, and all of it happens at the
     /// same time of day. With a database this is `BEGIN … COMMIT`, and `now` is the database's.
     pub(crate) fn transaction<T>(&self, work: impl FnOnce(&mut Tables, u64) -> T) -> T {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut tables, now_ms())
+        work(&mut tables, self.clock.now_ms())
     }
 }
 
@@ -162,8 +171,4 @@ pub(crate) fn decode<T: DeserializeOwned>(operation: &str, row: &str) -> Result<
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn now_ms() -> u64 {
-    millis(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default())
 }

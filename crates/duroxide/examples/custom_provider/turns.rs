@@ -185,7 +185,7 @@ impl Tables {
         let company = || self.messages.iter().filter(|other| other.instance == row.instance);
         let is_old = now >= row.queued_at_ms.saturating_add(self.orphan_retention_ms);
         !company().any(|other| other.is_start)
-            && (is_old || company().all(|other| other.is_queue_message))
+            && (is_old || company().all(|other| other.is_queue_message || !other.is_visible(now)))
     }
 
     /// Takes out of the queue what cannot be read; whether there was anything.

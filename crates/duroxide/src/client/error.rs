@@ -5,6 +5,20 @@ use std::fmt;
 use duroxide_core::provider::{DeleteRefused, ProviderError};
 
 /// Why a client call failed.
+///
+/// ```
+/// use duroxide::ClientError;
+///
+/// fn advise(error: &ClientError) -> String {
+///     match error {
+///         ClientError::Timeout => "it is still running, ask again".into(),
+///         ClientError::InstanceNotFound { instance_id } => format!("there is no {instance_id}"),
+///         error if error.is_retryable() => format!("try again: {error}"),
+///         error => format!("give up: {error}"),
+///     }
+/// }
+/// assert_eq!(advise(&ClientError::Timeout), "it is still running, ask again");
+/// ```
 #[derive(Debug, Clone)]
 pub enum ClientError {
     /// The store failed.

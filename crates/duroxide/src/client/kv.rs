@@ -11,6 +11,17 @@ use super::{Client, ClientError};
 
 impl Client {
     /// A value, if instance and key exist.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// assert_eq!(client.get_kv_value("order-7", "parcel").await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_kv_value(
         &self,
         instance: &str,
@@ -50,6 +61,30 @@ impl Client {
     }
 
     /// Waits until the key has a value, and decodes it.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let orchestrations = OrchestrationRegistry::builder()
+    /// #     .register("Rates", |ctx: OrchestrationContext, _input: String| async move {
+    /// #         ctx.set_kv_value_typed("EUR", &1.08);
+    /// #         Ok(ctx.schedule_wait("Stop").await)
+    /// #     })
+    /// #     .build();
+    /// # let activities = ActivityRegistry::builder().build();
+    /// # let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    /// # let client = Client::new(store);
+    /// client.start_orchestration("rates", "Rates", "").await?;
+    /// let rate: f64 = client.wait_for_kv_value_typed("rates", "EUR", Duration::from_secs(5)).await?;
+    /// assert_eq!(rate, 1.08);
+    /// # runtime.shutdown(None).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_kv_value_typed<T: DeserializeOwned>(
         &self,
         instance: &str,

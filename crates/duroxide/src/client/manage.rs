@@ -21,6 +21,20 @@ impl Client {
 
     /// Instances whose current execution has this status: `Running`, `Completed`, `Failed` or
     /// `ContinuedAsNew`, exactly as spelled here.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// for instance in client.list_instances_by_status("Failed").await? {
+    ///     let info = client.get_instance_info(&instance).await?;
+    ///     println!("{instance}: {}", info.output.unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ClientError> {
         Ok(self.admin()?.list_instances_by_status(status).await?)
     }
@@ -45,6 +59,37 @@ impl Client {
     }
 
     /// Events of one execution.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let orchestrations = OrchestrationRegistry::builder()
+    /// #     .register("Hello", |ctx: OrchestrationContext, _input: String| async move {
+    /// #         ctx.schedule_timer(Duration::from_millis(1)).await;
+    /// #         Ok("hello".to_owned())
+    /// #     })
+    /// #     .build();
+    /// # let activities = ActivityRegistry::builder().build();
+    /// # let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    /// # let client = Client::new(store);
+    /// client.start_orchestration("hello-1", "Hello", "").await?;
+    /// client.wait_for_orchestration("hello-1", Duration::from_secs(5)).await?;
+    /// let kinds: Vec<EventKind> =
+    ///     client.read_execution_history("hello-1", 1).await?.into_iter().map(|e| e.kind).collect();
+    /// assert!(matches!(kinds.as_slice(), [
+    ///     EventKind::OrchestrationStarted { .. },
+    ///     EventKind::TimerCreated { .. },
+    ///     EventKind::TimerFired { .. },
+    ///     EventKind::OrchestrationCompleted { .. },
+    /// ]));
+    /// # runtime.shutdown(None).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn read_execution_history(
         &self,
         instance: &str,
@@ -69,6 +114,30 @@ impl Client {
     }
 
     /// Deletes a root instance with all its descendants; with `force` even while they run.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let orchestrations = OrchestrationRegistry::builder()
+    /// #     .register("Hello", |_ctx, _input: String| async move { Ok("hello".to_owned()) })
+    /// #     .build();
+    /// # let activities = ActivityRegistry::builder().build();
+    /// # let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    /// # let client = Client::new(store);
+    /// client.start_orchestration("hello-1", "Hello", "").await?;
+    /// client.wait_for_orchestration("hello-1", Duration::from_secs(5)).await?;
+    /// assert_eq!(client.delete_instance("hello-1", false).await?.instances_deleted, 1);
+    ///
+    /// let again = client.delete_instance("hello-1", false).await;
+    /// assert!(matches!(again, Err(ClientError::InstanceNotFound { .. })));
+    /// # runtime.shutdown(None).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_instance(
         &self,
         instance_id: &str,
@@ -81,6 +150,19 @@ impl Client {
     }
 
     /// Deletes ended roots with their descendants, as many as the filter admits.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let month_ago_ms = duroxide::clock::wall_clock_ms() - 30 * 24 * 3_600_000;
+    /// let filter = InstanceFilter { completed_before: Some(month_ago_ms), ..Default::default() };
+    /// println!("{} instances are gone", client.delete_instance_bulk(filter).await?.instances_deleted);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
@@ -98,6 +180,19 @@ impl Client {
     }
 
     /// Removes old executions of all instances the filter admits.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let keep_ten = PruneOptions { keep_last: Some(10), ..Default::default() };
+    /// let pruned = client.prune_executions_bulk(InstanceFilter::default(), keep_ten).await?;
+    /// println!("{} executions are gone", pruned.executions_deleted);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn prune_executions_bulk(
         &self,
         filter: InstanceFilter,

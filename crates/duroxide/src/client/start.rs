@@ -8,6 +8,21 @@ use super::{Client, ClientError, payload};
 
 impl Client {
     /// Starts an instance; the registry's policy picks the version.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// client.start_orchestration("order-7", "Order", "book").await?;
+    /// client.start_orchestration("order-7", "Order", "vase").await?; // Taken: ignored, not an error.
+    ///
+    /// let refused = client.start_orchestration("sub::1", "Order", "book").await;
+    /// assert!(matches!(refused, Err(ClientError::InvalidInput { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_orchestration(
         &self,
         instance: impl Into<String>,
@@ -29,6 +44,21 @@ impl Client {
     }
 
     /// Starts an instance with a typed input.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// #[derive(serde::Serialize)]
+    /// struct Order { item: String, count: u32 }
+    ///
+    /// let order = Order { item: "book".into(), count: 3 };
+    /// client.start_orchestration_typed("order-7", "Order", order).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_orchestration_typed<In: Serialize>(
         &self,
         instance: impl Into<String>,

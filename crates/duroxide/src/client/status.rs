@@ -10,6 +10,18 @@ use super::{Client, ClientError};
 
 impl Client {
     /// The status now. An instance that no runtime has picked up yet is not found (R6.24).
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let status = client.get_orchestration_status("order-7").await?;
+    /// assert_eq!(status, OrchestrationStatus::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_orchestration_status(
         &self,
         instance: &str,
@@ -18,6 +30,18 @@ impl Client {
     }
 
     /// Waits until the instance has completed or failed. It need not exist yet.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), ClientError> {
+    /// # let client = Client::new(Arc::new(MemoryProvider::new()));
+    /// let nobody_runs_it = client.wait_for_orchestration("order-7", Duration::from_millis(10)).await;
+    /// assert!(matches!(nobody_runs_it, Err(ClientError::Timeout)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_orchestration(
         &self,
         instance: &str,
@@ -31,6 +55,34 @@ impl Client {
     }
 
     /// Waits until the instance has ended: its decoded output, or the text of its error.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let orchestrations = OrchestrationRegistry::builder()
+    /// #     .register_typed("Half", |_ctx: OrchestrationContext, n: u32| async move {
+    /// #         if n % 2 == 0 { Ok(n / 2) } else { Err(format!("{n} is odd")) }
+    /// #     })
+    /// #     .build();
+    /// # let activities = ActivityRegistry::builder().build();
+    /// # let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    /// # let client = Client::new(store);
+    /// let patience = Duration::from_secs(5);
+    /// client.start_orchestration_typed("half-8", "Half", 8).await?;
+    /// client.start_orchestration_typed("half-9", "Half", 9).await?;
+    /// assert_eq!(client.wait_for_orchestration_typed("half-8", patience).await?, Ok(4));
+    /// assert_eq!(
+    ///     client.wait_for_orchestration_typed::<u32>("half-9", patience).await?,
+    ///     Err("9 is odd".into())
+    /// );
+    /// # runtime.shutdown(None).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_orchestration_typed<Out: DeserializeOwned>(
         &self,
         instance: &str,
@@ -50,6 +102,45 @@ impl Client {
 
     /// Waits until the custom status is newer than `last_seen_version`, or the instance has ended.
     /// Looks at least every `poll_interval`; with a zero timeout, not at all (R6.32).
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let orchestrations = OrchestrationRegistry::builder()
+    /// #     .register("Work", |ctx: OrchestrationContext, _input: String| async move {
+    /// #         for done in ["a third", "two thirds"] {
+    /// #             ctx.set_custom_status(done);
+    /// #             ctx.schedule_timer(Duration::from_millis(10)).await;
+    /// #         }
+    /// #         Ok("done".to_owned())
+    /// #     })
+    /// #     .build();
+    /// # let activities = ActivityRegistry::builder().build();
+    /// # let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    /// # let client = Client::new(store);
+    /// client.start_orchestration("work-1", "Work", "").await?;
+    /// let (interval, patience) = (Duration::from_secs(1), Duration::from_secs(5));
+    /// let mut seen = 0;
+    /// loop {
+    ///     match client.wait_for_status_change("work-1", seen, interval, patience).await? {
+    ///         OrchestrationStatus::Running { custom_status, custom_status_version } => {
+    ///             println!("{}", custom_status.unwrap_or_default());
+    ///             seen = custom_status_version;
+    ///         }
+    ///         ended => {
+    ///             assert!(matches!(ended, OrchestrationStatus::Completed { .. }));
+    ///             break;
+    ///         }
+    ///     }
+    /// }
+    /// # runtime.shutdown(None).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_status_change(
         &self,
         instance: &str,

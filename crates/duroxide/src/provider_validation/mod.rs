@@ -56,6 +56,7 @@ pub mod attempts;
 pub mod wakeups;
 pub mod turn_without_history;
 pub mod two_providers;
+pub mod differential;
 
 pub use factory::ProviderFactory;
 pub use report::{Outcome, Skip, ValidationReport, ValidationResult};

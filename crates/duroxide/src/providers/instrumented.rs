@@ -258,6 +258,17 @@ impl Provider for InstrumentedProvider {
         self.measure("fetch_orchestration_item", call).await
     }
 
+    async fn fetch_turns(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        let call = self.inner.fetch_turns(lock_timeout, poll_timeout, filter, max);
+        self.measure("fetch_orchestration_item", call).await
+    }
+
     async fn read_history_from(
         &self,
         instance: &str,

@@ -226,6 +226,16 @@ impl Provider for ScriptedProvider {
         self.answer("fetch_turn", None).await
     }
 
+    async fn fetch_turns(
+        &self,
+        _lock_timeout: Duration,
+        _poll_timeout: Duration,
+        _filter: Option<&DispatcherCapabilityFilter>,
+        _max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        self.answer("fetch_turns", Vec::new()).await
+    }
+
     async fn read_history_from(
         &self,
         _instance: &str,

@@ -167,6 +167,17 @@ impl ActivityContext {
     }
 
     /// Waits until nobody wants the result any more.
+    ///
+    /// ```
+    /// # use duroxide::ActivityContext;
+    /// # async fn encode(_video: &str) -> Result<String, String> { Ok(String::new()) }
+    /// async fn film(ctx: ActivityContext, video: String) -> Result<String, String> {
+    ///     tokio::select! {
+    ///         encoded = encode(&video) => encoded,
+    ///         () = ctx.cancelled() => Err("given up".into()), // After tidying up.
+    ///     }
+    /// }
+    /// ```
     pub async fn cancelled(&self) {
         self.call.cancellation.cancelled().await;
     }
@@ -177,6 +188,15 @@ impl ActivityContext {
     }
 
     /// A client on the same store.
+    ///
+    /// ```
+    /// # use duroxide::ActivityContext;
+    /// async fn tell(ctx: ActivityContext, to: String) -> Result<String, String> {
+    ///     let client = ctx.get_client();
+    ///     client.enqueue_event(to, "mail", ctx.instance_id()).await.map_err(|e| e.to_string())?;
+    ///     Ok("sent".into())
+    /// }
+    /// ```
     pub fn get_client(&self) -> Client {
         Client::new(Arc::clone(&self.call.store))
     }

@@ -3,6 +3,7 @@
 mod options;
 mod node;
 mod facts;
+mod warm;
 mod tasks;
 pub(crate) mod catch_panic;
 mod builtin;
@@ -15,6 +16,7 @@ pub mod observability;
 #[cfg(feature = "test-hooks")]
 pub mod test_hooks;
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,8 +27,12 @@ pub use duroxide_core::replay as replay_engine;
 pub use duroxide_core::replay::{HistoryManager, WorkItemReader};
 pub use handlers::{ActivityHandler, FnActivity};
 pub use observability::{LogFormat, ObservabilityConfig};
-pub use options::{ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig};
+pub use options::{
+    ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig, WarmMode, WarmOptions,
+};
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
+
+use tokio::sync::Semaphore;
 
 use self::dispatchers::fetch::Lead;
 use self::dispatchers::lease::{LeaseKeeper, LockKind};
@@ -44,6 +50,42 @@ use crate::providers::{Provider, current_build_version};
 const DEFAULT_GRACE: Duration = Duration::from_millis(1_000);
 
 /// A running node: its dispatchers take work from a store and do it.
+///
+/// Any number of runtimes, in any number of processes, may share a store. What one leaves undone,
+/// another takes up.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use duroxide::{*, providers::memory::MemoryProvider};
+/// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let activities = ActivityRegistry::builder().build();
+/// let orchestrations = OrchestrationRegistry::builder()
+///     .register("Ask", |ctx: OrchestrationContext, question: String| async move {
+///         ctx.set_custom_status(question);
+///         Ok(ctx.schedule_wait("Answer").await)
+///     })
+///     .build();
+/// let store = Arc::new(MemoryProvider::new());
+/// let client = Client::new(store.clone());
+/// let patience = Duration::from_secs(5);
+///
+/// let first =
+///     Runtime::start_with_store(store.clone(), activities.clone(), orchestrations.clone()).await;
+/// client.start_orchestration("ask-1", "Ask", "tea?").await?;
+/// client.wait_for_status_change("ask-1", 0, patience, patience).await?;
+/// first.shutdown(Some(0)).await;
+///
+/// // Nothing runs now, but nothing is lost either.
+/// client.raise_event("ask-1", "Answer", "yes, please").await?;
+/// let second = Runtime::start_with_store(store, activities, orchestrations).await;
+/// let answer: String = client.wait_for_orchestration_typed("ask-1", patience).await??;
+/// assert_eq!(answer, "yes, please");
+/// second.shutdown(None).await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Runtime {
     observability: Option<ObservabilityHandle>,
     tasks: Tasks,
@@ -53,6 +95,18 @@ pub struct Runtime {
 
 impl Runtime {
     /// Starts a runtime on a SQLite store in memory, which is gone with it (R7.1).
+    ///
+    /// ```
+    /// # use duroxide::OrchestrationRegistry;
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let (activities, orchestrations) =
+    ///     (ActivityRegistry::builder().build(), OrchestrationRegistry::builder().build());
+    /// let runtime = Runtime::start(activities, orchestrations).await;
+    /// runtime.shutdown(None).await;
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it.
@@ -119,6 +173,22 @@ impl Runtime {
 
     /// Starts a runtime on a store, with settings beyond the inherited options.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{ForeignWait, Runtime, RuntimeTuning, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let (activities, orchestrations) =
+    /// #     (ActivityRegistry::builder().build(), OrchestrationRegistry::builder().build());
+    /// let tuning = RuntimeTuning { foreign_wait: ForeignWait::Fail, ..RuntimeTuning::default() };
+    /// let (registries, options) = ((activities, orchestrations), RuntimeOptions::default());
+    /// let runtime = Runtime::start_with_tuning(store, registries, options, tuning).await;
+    /// # runtime.shutdown(None).await;
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// If the options contradict each other; see [`RuntimeOptions`].
     pub async fn start_with_tuning(
@@ -152,6 +222,23 @@ impl Runtime {
     }
 
     /// Counters since the start.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use duroxide::{*, providers::memory::MemoryProvider};
+    /// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let store = Arc::new(MemoryProvider::new());
+    /// # let (activities, orchestrations) =
+    /// #     (ActivityRegistry::builder().build(), OrchestrationRegistry::builder().build());
+    /// # let runtime = Runtime::start_with_store(store, activities, orchestrations).await;
+    /// if let Some(so_far) = runtime.metrics_snapshot() {
+    ///     println!("{} of {} executions failed", so_far.orch_failures, so_far.orch_starts);
+    /// }
+    /// # runtime.shutdown(None).await;
+    /// # }
+    /// ```
     pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
         self.observability.as_ref().map(ObservabilityHandle::metrics_snapshot)
     }
@@ -187,7 +274,7 @@ impl Runtime {
 
     fn spawn_all(&self) {
         let Some(node) = self.node() else { return };
-        self.spawn_orchestration_slots(&node);
+        self.spawn_orchestration_dispatcher(&node);
         self.spawn_worker_slots(&node);
         self.tasks.spawn_servant(gauges::refresh_until(
             self.tasks.stop(),
@@ -197,8 +284,9 @@ impl Runtime {
         ));
     }
 
-    fn spawn_orchestration_slots(&self, node: &Arc<Node>) {
+    fn spawn_orchestration_dispatcher(&self, node: &Arc<Node>) {
         let options = &node.options;
+        let concurrency = options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
         let leases = self.spawn_keeper(
             node,
             LockKind::Turn,
@@ -208,14 +296,14 @@ impl Runtime {
         let dispatcher = Arc::new(orchestration::Dispatcher {
             node: Arc::clone(node),
             leases,
-            lead: Lead::new(),
+            running: Arc::new(Semaphore::new(concurrency)),
+            waiting: AtomicUsize::new(0),
             filter: options.capability_filter(),
             pardons: orchestration::Pardons::default(),
         });
-        for index in 0..options.orchestration_concurrency {
-            let worker_id = format!("orch-{index}-{}", node.runtime_id);
-            let slot = Arc::clone(&dispatcher).run_slot(worker_id, self.tasks.stop());
-            self.tasks.spawn_slot(slot);
+        if 0 < concurrency {
+            let run = dispatcher.run(concurrency, self.tasks.slot_tracker(), self.tasks.stop());
+            self.tasks.spawn_slot(run);
         }
     }
 

@@ -7,6 +7,7 @@ use super::facts::ExecutionFacts;
 use super::observability::{MetricsProvider, targets};
 use super::options::{RuntimeOptions, RuntimeTuning};
 use super::registry::{ActivityRegistry, OrchestrationRegistry, closest_names};
+use super::warm::WarmInstances;
 use crate::providers::{Provider, ProviderError};
 
 /// Names announced at most, so that names made up at run time cannot fill the memory.
@@ -20,6 +21,7 @@ pub(crate) struct Node {
     pub(crate) tuning: RuntimeTuning,
     pub(crate) metrics: Arc<MetricsProvider>,
     pub(crate) facts: ExecutionFacts,
+    pub(crate) warm: WarmInstances,
     /// Tells this runtime from all others.
     pub(crate) runtime_id: String,
     announced: Mutex<HashSet<(Kind, String)>>,
@@ -41,6 +43,7 @@ impl Node {
     ) -> Self {
         // 64 random bits: worker ids, and with them session owners, never coincide (L24).
         let runtime_id = format!("{:016x}", tuning.random.next_u64());
+        let warm = WarmInstances::new(tuning.warm, Arc::clone(&metrics));
         Self {
             store,
             activities,
@@ -49,6 +52,7 @@ impl Node {
             tuning,
             metrics,
             facts: ExecutionFacts::default(),
+            warm,
             runtime_id,
             announced: Mutex::default(),
         }

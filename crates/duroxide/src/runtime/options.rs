@@ -11,6 +11,21 @@ use crate::providers::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use crate::random::Random;
 
 /// Options of a runtime (R7.10).
+///
+/// ```
+/// use duroxide::{RuntimeOptions, TagFilter};
+/// use std::time::Duration;
+///
+/// let options = RuntimeOptions {
+///     worker_concurrency: 16,                             // Activities at a time.
+///     worker_lock_timeout: Duration::from_secs(10),       // Cancellation is noticed sooner.
+///     worker_lock_renewal_buffer: Duration::from_secs(5),
+///     worker_tag_filter: TagFilter::default_and(["gpu"]), // What this machine can do.
+///     worker_node_id: Some("node-a".into()),              // Sessions come back after a restart.
+///     ..RuntimeOptions::default()
+/// };
+/// assert_eq!(options.max_attempts, 10);
+/// ```
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
     /// Shortest time from one fruitless fetch to the next; matters for stores without long polls.
@@ -134,6 +149,14 @@ impl Default for UnregisteredBackoffConfig {
 }
 
 /// Settings beyond [`RuntimeOptions`], whose fields are fixed by source compatibility.
+///
+/// ```
+/// use duroxide::runtime::{ForeignWait, RuntimeTuning};
+///
+/// // For tests: an orchestration that awaits a `sleep` fails instead of hanging.
+/// let tuning = RuntimeTuning { foreign_wait: ForeignWait::Fail, ..RuntimeTuning::default() };
+/// assert!(matches!(tuning.foreign_wait, ForeignWait::Fail));
+/// ```
 #[derive(Clone)]
 pub struct RuntimeTuning {
     /// What to do with orchestrations that wait for something that is not durable.
@@ -142,6 +165,8 @@ pub struct RuntimeTuning {
     pub clock: Arc<dyn Clock>,
     /// Where ids come from.
     pub random: Random,
+    /// Which instances stay in memory between their turns.
+    pub warm: WarmOptions,
 }
 
 impl Default for RuntimeTuning {
@@ -150,7 +175,52 @@ impl Default for RuntimeTuning {
             foreign_wait: ForeignWait::default(),
             clock: Arc::new(WallClock),
             random: Random::from_os(),
+            warm: WarmOptions::default(),
         }
+    }
+}
+
+/// Which instances stay in memory between their turns. The next turn of one that did costs what the
+/// turn does; any other begins with a replay of its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarmOptions {
+    /// Whether any do.
+    pub mode: WarmMode,
+    /// Instances kept at most; those that have waited longest go first.
+    pub max_instances: usize,
+    /// Memory they may take, in bytes, as far as it can be told.
+    pub max_bytes: usize,
+}
+
+impl Default for WarmOptions {
+    fn default() -> Self {
+        Self { mode: WarmMode::default(), max_instances: 10_000, max_bytes: 64 << 20 }
+    }
+}
+
+/// Whether instances stay in memory between their turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmMode {
+    /// None do: every turn replays.
+    Off,
+    /// Some do.
+    On,
+    /// For tests: some do, each of their turns is also replayed, and the process is ended if the two
+    /// differ.
+    Compare,
+}
+
+#[cfg_attr(not(feature = "test-hooks"), allow(clippy::derivable_impls))]
+impl Default for WarmMode {
+    fn default() -> Self {
+        // For running a whole test suite in one mode.
+        #[cfg(feature = "test-hooks")]
+        match std::env::var("DUROXIDE_WARM").as_deref() {
+            Ok("off") => return Self::Off,
+            Ok("compare") => return Self::Compare,
+            _ => {}
+        }
+        Self::On
     }
 }
 

@@ -33,6 +33,11 @@ impl Tasks {
         self.dismissed.clone()
     }
 
+    /// Counts what slots spawn: they have not ended before it has.
+    pub(crate) fn slot_tracker(&self) -> TaskTracker {
+        self.slots.clone()
+    }
+
     pub(crate) fn servant_tracker(&self) -> TaskTracker {
         self.servants.clone()
     }

@@ -8,7 +8,7 @@ use duroxide::{Client, ClientError, ErrorDetails, OrchestrationContext, Orchestr
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::support::faults::{Fault, Faults, FaultyProvider, broken};
+use crate::support::faults::{Faults, FaultyProvider, broken};
 use crate::support::{PATIENCE, World, WorldBuilder, kinds, world, world_on};
 
 const fn seconds(n: u64) -> Duration {
@@ -198,22 +198,15 @@ async fn r6_24_an_instance_nobody_picked_up_is_not_found() {
 
 #[tokio::test]
 async fn r6_22_between_two_executions_an_instance_runs() {
-    let faults = Faults::default();
-    let stop = faults.clone();
-    let main = move |ctx: OrchestrationContext, input: String| {
-        // No further turn is fetched until told so.
-        stop.always("fetch_orchestration_item", Fault::Hang);
-        async move {
-            ctx.set_custom_status("kept");
-            if input == "next" { Ok(input) } else { ctx.continue_as_new("next").await }
-        }
-    };
-    let before = world()
-        .orchestration("Main", main.clone())
-        .options(|options| options.orchestration_concurrency = 1)
-        .through(|store| FaultyProvider::wrap(store, &faults))
-        .start()
-        .await;
+    async fn first(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+        ctx.set_custom_status("kept");
+        ctx.continue_as_new_versioned("2.0.0", "next").await
+    }
+    async fn second(_ctx: OrchestrationContext, input: String) -> Result<String, String> {
+        Ok(input)
+    }
+    // The successor cannot run here.
+    let before = world().orchestration("Main", first).start().await;
     before.begin("m", "Main", "").await;
     let ends = |history: &[duroxide::Event]| kinds(history).len() == 3;
     assert_eq!(kinds(&before.until("m", ends).await)[2], "OrchestrationContinuedAsNew");
@@ -222,7 +215,11 @@ async fn r6_22_between_two_executions_an_instance_runs() {
     assert_eq!(custom_status.as_deref(), Some("kept"));
     let memory = Arc::clone(&before.memory);
     before.finish().await;
-    let after = world_on(memory).orchestration("Main", main).start().await;
+    let after = world_on(memory)
+        .orchestration("Main", first)
+        .orchestration_version("Main", "2.0.0", second)
+        .start()
+        .await;
     assert_eq!(after.output("m").await, "next");
     after.finish().await;
 }

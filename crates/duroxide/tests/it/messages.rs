@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use duroxide::providers::WorkItem;
+use duroxide::runtime::WarmMode;
 use duroxide::{AppErrorKind, Either2, ErrorDetails, OrchestrationContext};
 
 use crate::support::look::{cancellations, count, has};
@@ -216,6 +217,7 @@ async fn r1_4_r1_15_the_code_runs_from_its_start_in_every_turn_and_sees_only_his
                 Ok(format!("{}", time.elapsed().is_ok()))
             }
         })
+        .tuning(|tuning| tuning.warm.mode = WarmMode::Off)
         .start()
         .await;
     world.run("i", "Main", "").await;

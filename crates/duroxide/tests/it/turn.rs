@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duroxide::providers::memory::MemoryProvider;
 use duroxide::providers::{Provider, WorkItem};
-use duroxide::runtime::ForeignWait;
+use duroxide::runtime::{ForeignWait, WarmMode};
 use duroxide::{ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationStatus};
 use tokio::sync::Semaphore;
 
@@ -298,10 +298,15 @@ async fn r1_13_r7_4_r7_7_one_turn_of_an_instance_at_a_time_over_two_runtimes() {
     }
     let first = world()
         .options(|options| options.orchestration_concurrency = 4)
+        .tuning(|tuning| tuning.warm.mode = WarmMode::Off) // The guard has to end with each turn.
         .orchestration("Count", count)
         .start()
         .await;
-    let second = world_on(first.memory.clone()).orchestration("Count", count).start().await;
+    let second = world_on(first.memory.clone())
+        .tuning(|tuning| tuning.warm.mode = WarmMode::Off)
+        .orchestration("Count", count)
+        .start()
+        .await;
     first.begin("i", "Count", "").await;
     first.until_kind("i", "QueueSubscribed").await;
     for letter in 0..LETTERS {

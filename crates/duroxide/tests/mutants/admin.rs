@@ -281,7 +281,8 @@ impl ProviderAdmin for MutantProvider {
             Some(Mutant::BulkIgnoresLimit) => filter.limit = None,
             Some(Mutant::BulkIgnoresTime) => filter.completed_before = None,
             Some(Mutant::BulkIncludesTime) => {
-                filter.completed_before = filter.completed_before.map(|time| time + 1);
+                filter.completed_before =
+                    filter.completed_before.map(|time| time.saturating_add(1));
             }
             Some(Mutant::BulkTakesNoIdsForAll) => {
                 filter.instance_ids = filter.instance_ids.filter(|ids| !ids.is_empty());
@@ -363,7 +364,8 @@ impl MutantProvider {
             Some(Mutant::PruneIgnoresNumber) => options.keep_last = None,
             Some(Mutant::PruneIgnoresTime) => options.completed_before = None,
             Some(Mutant::PruneIncludesTime) => {
-                options.completed_before = options.completed_before.map(|time| time + 1);
+                options.completed_before =
+                    options.completed_before.map(|time| time.saturating_add(1));
             }
             Some(Mutant::PruneKeepsOneMore) => {
                 options.keep_last = options.keep_last.map(|keep| keep + 1);

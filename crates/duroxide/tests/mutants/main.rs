@@ -11,6 +11,7 @@
 
 mod admin;
 mod commits;
+mod differential;
 mod list;
 mod provider;
 mod reads;

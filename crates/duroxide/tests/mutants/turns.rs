@@ -6,7 +6,6 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, KvEntry, OrchestrationItem, Provider, ProviderError, WorkItem,
 };
 use semver::{Prerelease, Version};
-use tokio::time::Instant;
 
 use super::list::Mutant;
 use super::wrapper::{HeldTurn, LONG, MutantProvider};
@@ -30,7 +29,7 @@ impl MutantProvider {
             return Ok(None);
         }
         let mut fetched = self.fetch_filtered(lock, poll, filter).await?;
-        if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() {
+        if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() && !lock.is_zero() {
             let mut older = Vec::new();
             while let Some(newer) = self.fetch_filtered(lock, Duration::ZERO, filter).await? {
                 older.extend(fetched.replace(newer));
@@ -42,7 +41,7 @@ impl MutantProvider {
         let Some((mut item, mut token, attempt)) = fetched else {
             return Ok(self.handed_out_before());
         };
-        if self.notes().blocked.get(&item.instance).is_some_and(|until| Instant::now() < *until) {
+        if self.notes().blocked.get(&item.instance).is_some_and(|until| self.now() < *until) {
             self.inner.abandon_orchestration_item(&token, None, true).await?;
             return Ok(None);
         }
@@ -55,7 +54,7 @@ impl MutantProvider {
         let held = HeldTurn {
             instance: item.instance.clone(),
             messages: item.messages.clone(),
-            until: Instant::now() + lock,
+            until: self.after(lock),
         };
         self.notes().turns.insert(token.clone(), held);
         self.twist(&mut item).await;
@@ -220,7 +219,7 @@ impl MutantProvider {
         if self.is(Mutant::RenewsTurnInVain)
             && let Some(turn) = self.held(token)
         {
-            extend_for = turn.until.saturating_duration_since(Instant::now());
+            extend_for = self.until(turn.until);
         }
         let result = self.inner.renew_orchestration_item_lock(token, extend_for).await;
         let known = self.held(token).is_some();

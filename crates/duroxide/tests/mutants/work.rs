@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use duroxide::providers::{Provider, ProviderError, SessionFetchConfig, TagFilter, WorkItem};
-use tokio::time::Instant;
 
 use super::list::Mutant;
 use super::wrapper::{LONG, MutantProvider};
@@ -32,7 +31,7 @@ impl MutantProvider {
         let tags = self.wrong_tags(tags, session.is_some());
         let session = self.wrong_session(session, lock);
         let mut fetched = self.inner.fetch_work_item(lock, poll, session.as_ref(), &tags).await?;
-        if self.is(Mutant::FetchesNewestWork) && fetched.is_some() {
+        if self.is(Mutant::FetchesNewestWork) && fetched.is_some() && !lock.is_zero() {
             let mut older = Vec::new();
             while let Some(newer) =
                 self.inner.fetch_work_item(lock, Duration::ZERO, session.as_ref(), &tags).await?
@@ -50,9 +49,9 @@ impl MutantProvider {
             return Ok(None);
         }
         if let Some(session) = session.filter(|_| in_session) {
-            self.notes().fetched_at.insert(session.owner_id, Instant::now());
+            self.notes().fetched_at.insert(session.owner_id, self.now());
         }
-        self.notes().jobs.insert(token.clone(), Instant::now() + lock);
+        self.notes().jobs.insert(token.clone(), self.after(lock));
         self.notes().items.insert(token.clone(), item.clone());
         let attempt = match self.mutant {
             Some(Mutant::DoublesWorkAttempts) => attempt * 2,
@@ -172,7 +171,7 @@ impl MutantProvider {
         if self.is(Mutant::RenewsWorkInVain)
             && let Some(until) = held_until
         {
-            extend_for = until.saturating_duration_since(Instant::now());
+            extend_for = self.until(until);
         }
         let result = self.inner.renew_work_item_lock(token, extend_for).await;
         if self.is(Mutant::RenewsExpiredWork) && held_until.is_some() { Ok(()) } else { result }
@@ -251,7 +250,7 @@ impl MutantProvider {
             }
             Some(Mutant::CountsFetchesAsUseOnly) => owners.retain(|owner| {
                 let fetched_at = self.notes().fetched_at.get(*owner).copied();
-                fetched_at.is_some_and(|at| at.elapsed() < idle)
+                fetched_at.is_some_and(|at| self.now() - at < idle.as_millis() as u64)
             }),
             _ => {}
         }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use duroxide::providers::memory::MemoryProvider;
+use duroxide::clock::Clock;
+use duroxide::providers::memory::{MemoryOptions, MemoryProvider};
 use duroxide::providers::{OrchestrationItem, Provider, WorkItem};
-use tokio::time::Instant;
 
 use super::list::Mutant;
 
@@ -28,13 +28,13 @@ pub struct Notes {
     /// The latest of them.
     pub latest_turn: Option<(OrchestrationItem, String, u32)>,
     /// When the lock of an activity runs out, by token.
-    pub jobs: HashMap<String, Instant>,
+    pub jobs: HashMap<String, u64>,
     /// Real tokens by those that were handed out instead.
     pub aliases: HashMap<String, String>,
     /// Instances that stay locked until then.
-    pub blocked: HashMap<String, Instant>,
+    pub blocked: HashMap<String, u64>,
     /// When each session owner last fetched.
-    pub fetched_at: HashMap<String, Instant>,
+    pub fetched_at: HashMap<String, u64>,
     /// Instances that messages were sent to.
     pub addressed: Vec<String>,
     /// Queue messages for instances that do not exist.
@@ -59,12 +59,34 @@ pub struct Notes {
 pub struct HeldTurn {
     pub instance: String,
     pub messages: Vec<WorkItem>,
-    pub until: Instant,
+    pub until: u64,
 }
 
 impl MutantProvider {
     pub fn new(mutant: Option<Mutant>) -> Self {
         Self { inner: Arc::new(MemoryProvider::new()), mutant, notes: Mutex::default() }
+    }
+
+    /// A store that goes by this clock.
+    pub fn with_clock(mutant: Option<Mutant>, clock: Arc<dyn Clock>) -> Self {
+        let options = MemoryOptions { clock, ..MemoryOptions::default() };
+        let inner = Arc::new(MemoryProvider::with_options(options));
+        Self { inner, mutant, notes: Mutex::default() }
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now(&self) -> u64 {
+        self.inner.store_time_ms().unwrap_or_default()
+    }
+
+    /// When a time that begins now is over.
+    pub fn after(&self, time: Duration) -> u64 {
+        self.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// How long it is until then.
+    pub fn until(&self, then: u64) -> Duration {
+        Duration::from_millis(then.saturating_sub(self.now()))
     }
 
     /// Whether it is this mutant.

@@ -153,7 +153,8 @@ impl State {
     fn queue_messages(&mut self, items: Vec<WorkItem>, now: u64) {
         for item in items {
             let visible_at = match &item {
-                WorkItem::TimerFired { fire_at_ms, .. } => *fire_at_ms,
+                // One that is overdue waits from now on, should its instance not exist (R8.29).
+                WorkItem::TimerFired { fire_at_ms, .. } => (*fire_at_ms).max(now),
                 _ => now,
             };
             if let Ok(id) = check_message(&item).map(|instance| self.shared_id(instance)) {

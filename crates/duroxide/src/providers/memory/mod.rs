@@ -46,6 +46,37 @@ pub use snapshot::{
 };
 
 /// A store that lives as long as this value.
+///
+/// It keeps nothing, but behaves like any other store. Time runs with tokio's, so tests can pause and
+/// move it.
+///
+/// ```
+/// # use std::{sync::Arc, time::Duration};
+/// # use duroxide::{*, providers::memory::MemoryProvider};
+/// # use duroxide::runtime::{Runtime, registry::ActivityRegistry};
+/// # async fn trial(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+/// #     ctx.set_custom_status("on trial");
+/// #     ctx.schedule_timer(Duration::from_secs(30 * 24 * 3600)).await;
+/// #     Ok("over".into())
+/// # }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let orchestrations = OrchestrationRegistry::builder().register("Trial", trial).build();
+/// # let activities = ActivityRegistry::builder().build();
+/// let store = Arc::new(MemoryProvider::new());
+/// let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+/// let client = Client::new(store);
+/// let patience = Duration::from_secs(5);
+///
+/// client.start_orchestration("trial-1", "Trial", "").await?;
+/// client.wait_for_status_change("trial-1", 0, patience, patience).await?;
+/// tokio::time::advance(Duration::from_secs(30 * 24 * 3600)).await;
+/// let output: String = client.wait_for_orchestration_typed("trial-1", patience).await??;
+/// assert_eq!(output, "over");
+/// # runtime.shutdown(None).await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct MemoryProvider {
     inner: Mutex<Inner>,
     clock: Arc<dyn Clock>,
@@ -106,6 +137,18 @@ impl MemoryProvider {
             damaged.executions.values_mut().for_each(|e| e.history.break_it(error_text));
             let id = inner.state.shared_id(instance);
             inner.state.settle(&id, now);
+        });
+    }
+
+    /// Ends all locks and leases at once, as a store does whose only process has ended.
+    #[doc(hidden)]
+    pub fn expire_locks(&self) {
+        self.with(|inner, now| {
+            for id in inner.state.messages.locked() {
+                inner.state.messages.expire(&id);
+                inner.state.settle(&id, now);
+            }
+            inner.state.work.expire_locks();
         });
     }
 

@@ -120,6 +120,19 @@ impl OrchestrationQueue {
         }
     }
 
+    /// Instances that are locked.
+    pub(super) fn locked(&self) -> Vec<Id> {
+        let locked = self.slots.iter().filter(|(_, slot)| slot.mailbox.held_until().is_some());
+        locked.map(|(id, _)| Id::clone(id)).collect()
+    }
+
+    /// Ends an instance's lock before its time.
+    pub(super) fn expire(&mut self, id: &Id) {
+        if let Some(lock) = self.slots.get_mut(id).and_then(|slot| slot.mailbox.lock.as_mut()) {
+            lock.held_until = None;
+        }
+    }
+
     /// Removes a mailbox with its lock; how many messages it had.
     pub(super) fn remove(&mut self, id: &Id) -> usize {
         let Some(slot) = self.slots.remove(id) else { return 0 };

@@ -234,6 +234,24 @@ impl Provider for MemoryProvider {
         Ok(self.poll_turn(lock_timeout, poll_timeout, filter, false).await)
     }
 
+    async fn fetch_turns(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        let mut turns = Vec::new();
+        let mut patience = poll_timeout;
+        while turns.len() < max
+            && let Some(turn) = self.poll_turn(lock_timeout, patience, filter, false).await
+        {
+            turns.push(turn);
+            patience = Duration::ZERO;
+        }
+        Ok(turns)
+    }
+
     async fn read_history_from(
         &self,
         instance: &str,

@@ -142,6 +142,15 @@ impl Sessions {
         session.map_or_else(Vec::new, |session| session.ready.heads().map(|(_, s)| s).collect())
     }
 
+    /// Sessions with a valid lease, and when it ends.
+    pub(super) fn leases(&self) -> Vec<(String, u64)> {
+        let valid = self.by_id.iter().filter_map(|(id, session)| {
+            let lease = session.lease.as_ref().filter(|lease| !lease.lapsed)?;
+            Some((id.clone(), lease.until))
+        });
+        valid.collect()
+    }
+
     /// All sessions, in no order.
     pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Session)> {
         self.by_id.iter()

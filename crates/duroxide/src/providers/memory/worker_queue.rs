@@ -192,6 +192,18 @@ impl WorkerQueue {
         }
     }
 
+    /// Ends all locks and leases before their time.
+    pub(super) fn expire_locks(&mut self) {
+        let rows = self.rows.iter().filter(|(_, row)| matches!(row.phase, Phase::Locked(_)));
+        let locked: Vec<u64> = rows.map(|(sequence, _)| *sequence).collect();
+        locked.into_iter().for_each(|sequence| self.set_phase(sequence, Phase::Ready));
+        for (session, until) in self.sessions.leases() {
+            self.sessions.lapse(&session);
+            self.move_lease_timer(&session, Some(until), None);
+            self.announce_heads(&session);
+        }
+    }
+
     /// Says that the next rows of a session may be fetchable for somebody who waits.
     pub(super) fn announce_heads(&mut self, session_id: &str) {
         self.awakened.extend(self.sessions.heads(session_id));

@@ -1,9 +1,12 @@
 //! The two loops that move work: turns of orchestrations, and activities.
 //!
-//! Each dispatcher has as many slots as things it may do at a time. One free slot leads: it waits
-//! for work, and as soon as it has some it passes the lead to the next free slot and does the work
-//! itself. So one fetch waits per dispatcher, however many slots there are, and nothing is handed
-//! from task to task.
+//! Turns: one task fetches, as many at once as there is room for, and each runs in a task of its own.
+//! Only so many run at a time; those that have run and wait for their commit make room for others,
+//! so that one sync of the disk serves many.
+//!
+//! Activities: there are as many slots as may run at a time. One free slot leads: it waits for work,
+//! and as soon as it has some it passes the lead to the next free slot and does the work itself. So
+//! one fetch waits for all, and nothing is handed from task to task.
 
 pub(crate) mod lease;
 pub(crate) mod fetch;

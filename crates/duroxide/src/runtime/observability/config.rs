@@ -15,6 +15,21 @@ pub enum LogFormat {
 }
 
 /// Settings of logs and metrics.
+///
+/// ```
+/// use duroxide::RuntimeOptions;
+/// use duroxide::runtime::{LogFormat, ObservabilityConfig};
+///
+/// let options = RuntimeOptions {
+///     observability: ObservabilityConfig {
+///         log_format: LogFormat::Json,
+///         log_level: "debug".into(),
+///         ..ObservabilityConfig::default()
+///     },
+///     ..RuntimeOptions::default()
+/// };
+/// assert_eq!(options.observability.service_name, "duroxide");
+/// ```
 #[derive(Debug, Clone)]
 pub struct ObservabilityConfig {
     /// Shape of log lines.

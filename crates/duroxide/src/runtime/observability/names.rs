@@ -39,6 +39,12 @@ metrics! {
         "Orchestrations found waiting for something that can never wake them.";
     ORCHESTRATION_POISON = Counter "duroxide_orchestration_poison_total",
         "Turns given up after too many attempts.";
+    WARM_LOOKUPS = Counter "duroxide_warm_lookups_total",
+        "Turns that looked for their instance in memory, by result.";
+    WARM_EVICTIONS = Counter "duroxide_warm_evictions_total",
+        "Instances that left memory for want of room.";
+    WARM_BYTES = Gauge "duroxide_warm_bytes",
+        "Memory that instances kept between turns take.";
     ORCHESTRATION_DURATION = Histogram "duroxide_orchestration_duration_seconds",
         "Time from the start of an execution to its end.";
     ORCHESTRATION_TURNS = Histogram "duroxide_orchestration_turns",

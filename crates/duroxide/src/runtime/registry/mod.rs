@@ -45,6 +45,26 @@ type Policies = HashMap<String, VersionPolicy>;
 
 /// Handlers by name and version, and which version each name starts with. Cheap to clone; clones
 /// share their policies, so that these can change while a runtime uses them (R7.108).
+///
+/// ```
+/// use duroxide::{OrchestrationContext, OrchestrationRegistry};
+/// use semver::Version;
+///
+/// async fn order(_ctx: OrchestrationContext, item: String) -> Result<String, String> {
+///     Ok(item)
+/// }
+///
+/// let orders = OrchestrationRegistry::builder()
+///     .register_versioned("Order", "1.0.0", order)
+///     .register_versioned("Order", "1.1.0", order)
+///     .build();
+/// assert_eq!(orders.list_versions("Order"), [Version::new(1, 0, 0), Version::new(1, 1, 0)]);
+/// assert_eq!(orders.resolve_version("Order"), Some(Version::new(1, 1, 0)));
+///
+/// // Those of another crate, and more.
+/// let all = OrchestrationRegistry::builder_from(&orders).register("Refund", order).build();
+/// assert_eq!(all.list_names(), ["Order", "Refund"]);
+/// ```
 pub struct Registry<H: ?Sized> {
     handlers: Arc<Handlers<H>>,
     policies: Arc<RwLock<Policies>>,

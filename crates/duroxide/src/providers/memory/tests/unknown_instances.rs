@@ -54,6 +54,16 @@ async fn r8_28_a_start_that_is_hidden_saves_queue_messages_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r8_29_an_overdue_timer_for_nobody_waits_like_any_message() {
+    let lab = lab();
+    let overdue = timer_fired("ghost", 0);
+    let first = first_commit("a").message(overdue.clone()).message(start("ghost"));
+    lab.begin_as("a", first).await;
+    assert_eq!(lab.turn().await.item.messages, [overdue, start("ghost")]);
+    assert!(dead_payloads(&lab).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn l1_r8_29_messages_for_nobody_hold_up_nobody() {
     let lab = lab();
     for stray in [raise("ghost", "x"), cancel("ghost2"), done("ghost3", 2)] {

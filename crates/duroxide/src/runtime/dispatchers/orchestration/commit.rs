@@ -59,6 +59,14 @@ impl Aside {
         }
     }
 
+    /// Of an execution that goes on where it was.
+    pub(super) fn of_warm(execution_id: u64, fact: Option<ExecutionFact>) -> Self {
+        let (orchestration_name, version) =
+            fact.as_ref().map(|fact| (fact.name.clone(), fact.version.clone())).unwrap_or_default();
+        let (start, notices) = (Vec::new(), Vec::new());
+        Self { execution_id, orchestration_name, version, start, notices, fact }
+    }
+
     pub(super) fn with_notices(self, notices: Vec<WorkItem>) -> Self {
         Self { notices, ..self }
     }
@@ -73,17 +81,22 @@ impl Aside {
 
 impl Dispatcher {
     /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
-    pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) {
+    /// Whether the turn was committed as it is.
+    pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) -> bool {
         let summary = Summary::of(&outcome);
         let notices = aside.notices.clone();
         let commit = self.to_commit(&batch, outcome, notices, aside.execution_id).await;
         match self.commit_while_leased(&batch, commit).await {
-            Ok(()) => self.report_committed(&batch, summary, aside.execution_id, aside.fact),
+            Ok(()) => {
+                self.report_committed(&batch, summary, aside.execution_id, aside.fact);
+                return true;
+            }
             Err(rejected) if self.is_passing(&batch, &rejected.error) => {
                 self.give_back(&batch, rejected.error).await;
             }
             Err(rejected) => self.substitute_failure(&batch, rejected.error, aside).await,
         }
+        false
     }
 
     /// What the store is asked to make true.

@@ -6,31 +6,51 @@ mod collisions;
 mod commit;
 mod poison;
 mod pardon;
+mod warm;
 mod report;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
-use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn};
+use duroxide_core::replay::{
+    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
 pub(crate) use self::pardon::Pardons;
-use super::fetch::{Lead, Pace};
+use super::fetch::Pace;
 use super::lease::{Lease, LeaseKeeper};
-use crate::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, TurnCommit};
+use crate::providers::{
+    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, ProviderError, TurnCommit,
+};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
 use crate::runtime::observability::targets;
 
-/// What the slots of this dispatcher share.
+/// Turns fetched ahead of those that run: enough to keep those busy while the store works.
+const FETCHED_MAX: usize = 16;
+/// How long a turn fetched ahead waits for its turn before it is given back.
+const AHEAD_MAX: Duration = Duration::from_millis(100);
+/// Turns in hand altogether, those included that wait for their commit.
+const IN_FLIGHT_MAX: usize = 128;
+
+/// What the turns of this dispatcher share.
 pub(crate) struct Dispatcher {
     pub(crate) node: Arc<Node>,
     pub(crate) leases: Arc<LeaseKeeper>,
-    pub(crate) lead: Lead,
+    /// As many permits as turns may run at a time.
+    pub(crate) running: Arc<Semaphore>,
+    /// Turns that are fetched and do not run yet.
+    pub(crate) waiting: AtomicUsize,
     pub(crate) filter: DispatcherCapabilityFilter,
     pub(crate) pardons: Pardons,
 }
@@ -41,8 +61,13 @@ struct Batch {
     lock_token: String,
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
+    /// Id of the last event of the current execution; 0 if it has none.
+    last_event_id: u64,
+    history_included: bool,
     worker_id: String,
     lease: Lease,
+    /// The right to run, until there is only the commit to wait for.
+    running: Option<OwnedSemaphorePermit>,
 }
 
 impl Batch {
@@ -52,48 +77,87 @@ impl Batch {
 }
 
 impl Dispatcher {
-    /// One slot: wait for the lead, fetch, pass the lead on, process; until told to stop.
-    pub(crate) async fn run_slot(self: Arc<Self>, worker_id: String, stop: CancellationToken) {
+    /// Fetches turns and lets each run in a task of its own, until told to stop; then what is in hand
+    /// ends first (R7.20). `concurrency` turns run at a time; those that only wait for their commit
+    /// do not count, so that one sync of the disk can serve many.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        concurrency: usize,
+        tracker: TaskTracker,
+        stop: CancellationToken,
+    ) {
         let mut pace = Pace::default();
-        let options = &self.node.options;
-        let min_interval = options.dispatcher_min_poll_interval;
-        loop {
-            let fetched = {
-                let Some(Some(_lead)) = super::fetch::or_stop(&stop, self.lead.take()).await else {
-                    return;
-                };
-                let fetch = self.node.store.fetch_orchestration_item(
-                    options.orchestrator_lock_timeout,
-                    options.dispatcher_long_poll_timeout,
-                    Some(&self.filter),
-                );
-                pace.fetch(&stop, min_interval, log_fetch_error, fetch).await
-            };
-            match fetched {
-                None => return,
-                Some(None) => {}
-                Some(Some((item, lock_token, attempt))) => {
-                    self.process_guarded(item, lock_token, attempt, &worker_id).await;
-                }
+        let mut in_flight = JoinSet::new();
+        let mut number = 0;
+        while let Some(room) = self.wait_for_room(&mut in_flight, &stop).await {
+            let Some(turns) = self.fetch(&mut pace, room, &stop).await else { break };
+            for turn in turns {
+                let worker_id = format!("orch-{}-{}", number % concurrency, self.node.runtime_id);
+                number += 1;
+                let process = Arc::clone(&self).process_guarded(turn, worker_id);
+                in_flight.spawn(tracker.track_future(process));
             }
+        }
+        while in_flight.join_next().await.is_some() {}
+    }
+
+    /// How many turns may be fetched, as soon as there is room for any; `None` means: stop.
+    async fn wait_for_room(
+        &self,
+        in_flight: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> Option<usize> {
+        while in_flight.try_join_next().is_some() {}
+        // While turns take their time, nothing is fetched ahead of them.
+        drop(super::fetch::or_stop(stop, self.running.acquire()).await?);
+        loop {
+            let waiting_to_run = self.waiting.load(Ordering::Relaxed);
+            let room = FETCHED_MAX.saturating_sub(waiting_to_run);
+            let room = room.min(IN_FLIGHT_MAX.saturating_sub(in_flight.len()));
+            if 0 < room {
+                return Some(room);
+            }
+            super::fetch::or_stop(stop, in_flight.join_next()).await?;
         }
     }
 
+    async fn fetch(
+        &self,
+        pace: &mut Pace,
+        max: usize,
+        stop: &CancellationToken,
+    ) -> Option<Vec<FetchedTurn>> {
+        let options = &self.node.options;
+        let fetch = async {
+            let turns = self.node.store.fetch_turns(
+                options.orchestrator_lock_timeout,
+                options.dispatcher_long_poll_timeout,
+                Some(&self.filter),
+                max,
+            );
+            turns.await.map(|turns| Some(turns).filter(|turns| !turns.is_empty()))
+        };
+        let min_interval = options.dispatcher_min_poll_interval;
+        let fetched = pace.fetch(stop, min_interval, log_fetch_error, fetch).await?;
+        Some(fetched.unwrap_or_default())
+    }
+
     /// A panic in here would be a bug of ours; it costs this turn a retry, not the slot its life.
-    async fn process_guarded(
-        self: &Arc<Self>,
-        item: OrchestrationItem,
-        lock_token: String,
-        attempt: u32,
-        worker_id: &str,
-    ) {
+    async fn process_guarded(self: Arc<Self>, turn: FetchedTurn, worker_id: String) {
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
+        let FetchedTurn { item, lock_token, last_event_id, history_included, .. } = turn;
         let instance = item.instance.clone();
-        let lease = self.leases.hold(&lock_token);
-        let attempt = self.pardons.counted(&instance, attempt);
-        let worker_id = worker_id.to_owned();
-        let batch = Batch { item, lock_token, attempt, worker_id, lease };
+        let batch = Batch {
+            lease: self.leases.hold(&lock_token),
+            attempt: self.pardons.counted(&instance, turn.attempt_count),
+            item,
+            lock_token,
+            last_event_id,
+            history_included,
+            worker_id,
+            running: None,
+        };
         if let Err(panic) = catch_panic(self.process(batch)).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
@@ -104,18 +168,44 @@ impl Dispatcher {
 
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
+        batch.running = self.permission_to_run().await;
+        if batch.running.is_none() {
+            return self.pass_on(&batch).await;
+        }
         self.delay_for_tests(batch.instance()).await;
+        if let Some(suspended) = self.take_warm(&batch) {
+            return self.run_warm(batch, suspended).await;
+        }
+        if !self.read_history(&mut batch).await {
+            return;
+        }
         let history = HistoryManager::from_owned(std::mem::take(&mut batch.item.history));
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
-            Admission::Run => self.run(batch, history).await,
+            Admission::Run => self.replay(batch, history).await,
             Admission::Retry { after, why } => self.abandon(&batch, after, &why).await,
             Admission::Discard => self.discard(batch, &history).await,
             Admission::Poison => self.poison(batch, history).await,
         }
     }
 
-    async fn run(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
+    /// One of the turns that may run at a time; `None` if that takes too long.
+    async fn permission_to_run(&self) -> Option<OwnedSemaphorePermit> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let permission = Arc::clone(&self.running).acquire_owned();
+        let permission = timeout(AHEAD_MAX, permission).await;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        permission.ok()?.ok() // Nobody closes the semaphore.
+    }
+
+    /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
+    async fn pass_on(&self, batch: &Batch) {
+        let store = &self.node.store;
+        let result = store.abandon_orchestration_item(&batch.lock_token, None, true).await;
+        log_storage_error(batch.instance(), result);
+    }
+
+    async fn replay(self: &Arc<Self>, mut batch: Batch, history: HistoryManager) {
         let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
@@ -142,9 +232,25 @@ impl Dispatcher {
             system_calls: Some(Box::new(TurnSystemCalls { node: Arc::clone(&self.node), now_ms })),
             foreign_wait: self.node.tuning.foreign_wait,
         };
-        let outcome = run_turn(turn);
+        let (outcome, next) = run_turn_and_keep(turn);
         self.report_before_commit(&batch, &outcome, &aside);
-        self.commit(batch, outcome, aside).await;
+        self.commit_and_keep(batch, outcome, aside, next).await;
+    }
+
+    /// Commits a turn, and keeps the instance in memory for its next one if that worked.
+    async fn commit_and_keep(
+        &self,
+        mut batch: Batch,
+        outcome: TurnOutcome,
+        aside: Aside,
+        next: Option<Suspended>,
+    ) {
+        batch.running = None;
+        let instance = batch.item.instance.clone();
+        let committed = self.commit(batch, outcome, aside).await;
+        if let Some(next) = next.filter(|_| committed && self.node.warm.is_on()) {
+            self.node.warm.keep(&instance, next);
+        }
     }
 
     /// A terminal instance: the batch is consumed, nothing happens but notices (R1.26).

@@ -129,6 +129,23 @@ impl MetricsProvider {
         count(names::ORCHESTRATION_FOREIGN_WAITS, &[("orchestration_name", orchestration_name)]);
     }
 
+    /// An instance was looked for in memory at the beginning of its turn.
+    pub fn record_warm_lookup(&self, found: bool) {
+        count(names::WARM_LOOKUPS, &[("result", if found { "hit" } else { "miss" })]);
+    }
+
+    /// Instances had to leave memory for want of room.
+    pub fn record_warm_evictions(&self, evicted: u64) {
+        if 0 < evicted {
+            counter!(names::WARM_EVICTIONS).increment(evicted);
+        }
+    }
+
+    /// How much memory the instances kept between turns take.
+    pub fn set_warm_bytes(&self, bytes: u64) {
+        gauge!(names::WARM_BYTES).set(bytes as f64);
+    }
+
     /// A turn was given up after too many attempts.
     pub fn record_orchestration_poison(&self) {
         add_one(&self.counters.orch_poison);

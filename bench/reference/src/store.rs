@@ -1,0 +1,37 @@
+//! Opens the store a benchmark runs on.
+
+use std::sync::Arc;
+
+use duroxide::providers::Provider;
+use duroxide::providers::sqlite::SqliteProvider;
+
+use crate::workloads::Failure;
+use crate::workloads::args::{Args, Durability, StoreKind};
+
+/// An open store.
+pub(crate) struct Store {
+    /// What client and runtime work on.
+    pub(crate) provider: Arc<dyn Provider>,
+    sqlite: Arc<SqliteProvider>,
+}
+
+/// Opens (and creates) the store the arguments name.
+pub(crate) async fn open(args: &Args) -> Result<Store, Failure> {
+    if args.durability == Some(Durability::Full) {
+        return Err("the reference has no setting for durability".into());
+    }
+    let sqlite = match args.store {
+        StoreKind::Memory => SqliteProvider::new_in_memory().await?,
+        StoreKind::Sqlite => SqliteProvider::new(&args.sqlite_url(), None).await?,
+        StoreKind::Postgres => return Err("the reference on PostgreSQL is not here yet".into()),
+    };
+    let sqlite = Arc::new(sqlite);
+    Ok(Store { provider: sqlite.clone(), sqlite })
+}
+
+impl Store {
+    /// Moves what is in the write-ahead log to the database file.
+    pub(crate) async fn checkpoint(&self) -> Result<(), Failure> {
+        Ok(self.sqlite.checkpoint().await?)
+    }
+}

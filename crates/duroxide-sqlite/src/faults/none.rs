@@ -1,0 +1,46 @@
+//! No faults, nothing watched.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Statement};
+
+use crate::tables::Sql;
+
+/// Nothing planned.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan(());
+
+/// Makes a store's plan that of this thread.
+pub(crate) fn enter(_plan: &Plan) {}
+
+/// Called before each statement.
+pub(crate) fn statement(_sql: &'static str) -> Sql<()> {
+    Ok(())
+}
+
+/// Called after each statement.
+pub(crate) fn done(_sql: &'static str, _statement: &Statement<'_>) {}
+
+/// Called before each transaction of the writer.
+pub(crate) fn before_begin(_connection: &Connection) -> Sql<()> {
+    Ok(())
+}
+
+/// Called before a file is opened again.
+pub(crate) fn reopen() -> Sql<()> {
+    Ok(())
+}
+
+/// Commits a transaction of the writer.
+pub(crate) fn commit(
+    connection: &Connection,
+    _must_last: bool,
+    commit: impl FnOnce(&Connection) -> Sql<()>,
+) -> Sql<()> {
+    commit(connection)
+}
+
+/// How long others may keep a file.
+pub(crate) fn busy_limit(usual: Duration) -> Duration {
+    usual
+}

@@ -1,0 +1,168 @@
+//! What becomes of a store after a failure: rolled back, reopened, or lost.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::thread::Writer;
+use crate::connection::{open_writer, path_of};
+use crate::error::SqliteError;
+use crate::faults;
+use crate::file_identity::FileIdentity;
+use crate::mend::mend;
+use crate::options::Durability;
+use crate::owners;
+use crate::schema;
+use crate::tables::{Sql, mailboxes, nodes, sessions, work};
+use crate::url::Location;
+
+/// How a transaction ended, if not well.
+pub(super) enum Broken {
+    /// It did not happen.
+    Undone(rusqlite::Error),
+    /// It did not happen, because of those who wait.
+    Waiting(rusqlite::Error),
+    /// Nobody knows: the commit itself failed.
+    Unknown(rusqlite::Error),
+}
+
+/// What the callers of a failed transaction hear.
+pub(super) struct Trouble {
+    pub(super) error: SqliteError,
+    /// Whether those who wait met it, not the jobs.
+    pub(super) is_about_waiting: bool,
+}
+
+impl Trouble {
+    /// The store as a whole is in trouble.
+    pub(super) fn of_store(error: SqliteError) -> Self {
+        Self { error, is_about_waiting: false }
+    }
+
+    /// Whether the jobs of the transaction may fare better one by one.
+    pub(super) fn may_be_about_one_job(&self) -> bool {
+        use SqliteError::{Corrupt, Other, Unreadable};
+        matches!(self.error, Other { .. } | Corrupt { .. } | Unreadable { .. })
+    }
+}
+
+impl Writer {
+    /// After a failure: what to tell the callers. `Ok` means that it was committed after all.
+    pub(super) fn recover(&mut self, broken: Broken, batch: i64) -> Result<(), Trouble> {
+        let path = path_of(&self.config.location).to_owned();
+        let (error, may_be_committed) = match &broken {
+            Broken::Undone(error) | Broken::Waiting(error) => (error, false),
+            Broken::Unknown(error) => (error, true),
+        };
+        let error = SqliteError::sort(&path, error);
+        let is_about_waiting = matches!(broken, Broken::Waiting(_));
+        let rolled_back = self.connection.as_ref().is_none_or(roll_back);
+        let is_known = !may_be_committed
+            || matches!(error, SqliteError::Full { .. } | SqliteError::Busy { .. })
+            || self.config.location == Location::Memory;
+        if is_known && rolled_back {
+            return Err(Trouble { error, is_about_waiting });
+        }
+        // Whether the commit is in the file only the file knows.
+        self.connection = None;
+        match self.reopen_if_needed() {
+            Ok(()) if self.is_committed(batch) => Ok(()),
+            Ok(()) => Err(Trouble { error, is_about_waiting }),
+            Err(worse) => {
+                tracing::error!(target: "duroxide::providers", %error, %worse, "store unavailable");
+                let reason = format!("{error}; whether it happened is not known, since: {worse}");
+                let error = match worse {
+                    SqliteError::Lost { .. } => worse,
+                    _ if may_be_committed => SqliteError::Io { path, reason },
+                    _ => error,
+                };
+                Err(Trouble::of_store(error))
+            }
+        }
+    }
+
+    /// Opens the file again after it was lost sight of. Never makes one, never takes another.
+    pub(super) fn reopen_if_needed(&mut self) -> Result<(), SqliteError> {
+        let Location::File { path, .. } = &self.config.location else { return Ok(()) };
+        if self.connection.is_some() {
+            return Ok(());
+        }
+        if FileIdentity::of(path) != self.config.identity {
+            return Err(SqliteError::Lost { path: path.clone() });
+        }
+        faults::reopen().map_err(|error| SqliteError::sort(path, &error))?;
+        let location = Location::File { path: path.clone(), create: false };
+        let connection = open_writer(&location, self.config.durability)?;
+        schema::version_of(path, &connection)?;
+        nodes::insert(&connection, self.config.owner.id, self.config.clock.now_ms())
+            .map_err(|error| SqliteError::sort(path, &error))?;
+        self.watch.forget();
+        self.waits_for_disk = self.config.durability == Durability::Full;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Sets rows right that make no sense; whether that was tried. Not all the time: it takes long.
+    pub(super) fn mend(&mut self) -> bool {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.mended_at.is_some_and(|at| at.elapsed() < PAUSE) {
+            return false;
+        }
+        self.mended_at = Some(Instant::now());
+        let Some(connection) = &self.connection else { return false };
+        let now = self.config.clock.now_ms();
+        if let Err(error) = mend(connection, self.config.settings, now) {
+            tracing::error!(target: "duroxide::providers", %error, "store not mended");
+            return false;
+        }
+        true
+    }
+
+    /// Frees the leases of owners that are gone.
+    pub(super) fn bury_dead_owners(&mut self) {
+        let (Location::File { path, .. }, Some(connection)) =
+            (&self.config.location, &self.connection)
+        else {
+            return;
+        };
+        let Ok(others) = nodes::others(connection, self.config.owner.id) else { return };
+        self.watch.note_company(!others.is_empty());
+        let dead: Vec<i64> = others.into_iter().filter(|id| !owners::lives(path, *id)).collect();
+        let now = self.config.clock.now_ms();
+        for node in &dead {
+            let freed = connection
+                .execute_batch("BEGIN IMMEDIATE")
+                .and_then(|()| free_leases(connection, *node, now))
+                .and_then(|()| connection.execute_batch("COMMIT"));
+            if let Err(error) = freed {
+                tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
+                if !roll_back(connection) {
+                    self.connection = None;
+                }
+                return;
+            }
+        }
+        if !dead.is_empty() {
+            self.serve_parked();
+        }
+    }
+
+    fn is_committed(&self, batch: i64) -> bool {
+        let connection = self.connection.as_ref();
+        let last = connection.and_then(|c| nodes::last_batch(c, self.config.owner.id).ok());
+        last.flatten() == Some(batch)
+    }
+}
+
+/// Frees the leases of an owner and forgets it.
+pub(super) fn free_leases(connection: &Connection, node: i64, now: u64) -> Sql<()> {
+    mailboxes::expire_locks_of(connection, node, now)?;
+    work::expire_locks_of(connection, node, now)?;
+    sessions::expire_leases_of(connection, node, now)?;
+    nodes::delete(connection, node)
+}
+
+/// Ends a transaction that failed, if SQLite has not done so; whether the connection is usable.
+fn roll_back(connection: &Connection) -> bool {
+    connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok()
+}
