@@ -247,8 +247,11 @@ impl Dispatcher {
     ) {
         batch.running = None;
         let instance = batch.item.instance.clone();
-        let committed = self.commit(batch, outcome, aside).await;
-        if let Some(next) = next.filter(|_| committed && self.node.warm.is_on()) {
+        // What is not kept ends before the commit: from then on the next turn may run elsewhere.
+        let next = next.filter(|_| self.node.warm.is_on());
+        if self.commit(batch, outcome, aside).await
+            && let Some(next) = next
+        {
             self.node.warm.keep(&instance, next);
         }
     }
