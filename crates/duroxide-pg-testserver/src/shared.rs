@@ -1,0 +1,107 @@
+//! One server for all test processes of a user, gone when they are.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::{REQUIRED_VARIABLE, URL_VARIABLE, cluster, programs};
+
+/// A server that lasts as long as this process.
+pub struct Shared {
+    url: String,
+    /// The lock that keeps the server; none for a server of somebody else.
+    _user: Option<File>,
+}
+
+impl Shared {
+    /// Where it is: `postgres://…`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// The server for tests. `None` if there is none to be had: the test is to be skipped, which has been
+/// said already.
+///
+/// # Panics
+/// If a server cannot be started although PostgreSQL is installed, or must not be missing.
+#[expect(clippy::panic, reason = "for tests only")]
+pub fn shared() -> Option<&'static Shared> {
+    static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
+    let find = || match find() {
+        Ok(shared) => shared,
+        Err(why) => panic!("no PostgreSQL server for the tests: {why}"),
+    };
+    SHARED.get_or_init(find).as_ref()
+}
+
+fn find() -> Result<Option<Shared>, String> {
+    if let Ok(url) = std::env::var(URL_VARIABLE) {
+        return Ok(Some(Shared { url, _user: None }));
+    }
+    if programs::folder().is_none() {
+        let missing =
+            "PostgreSQL's programs are not installed (Debian: apt-get install postgresql)";
+        if std::env::var_os(REQUIRED_VARIABLE).is_some() {
+            return Err(missing.to_owned());
+        }
+        eprintln!("SKIPPED: {missing}");
+        return Ok(None);
+    }
+    own_server().map(Some)
+}
+
+fn own_server() -> Result<Shared, String> {
+    let home = home().map_err(|error| error.to_string())?;
+    let door = open(&home.join("door")).map_err(|error| error.to_string())?;
+    door.lock().map_err(|error| error.to_string())?;
+    let user = open(&home.join("users")).map_err(|error| error.to_string())?;
+    user.lock_shared().map_err(|error| error.to_string())?;
+    let url_file = home.join("url");
+    let running = std::fs::read_to_string(&url_file).ok().filter(|url| answers(url));
+    let url = match running {
+        Some(url) => url,
+        None => {
+            let folder = home.join(format!("cluster-{}", std::process::id()));
+            remake(&folder).map_err(|error| error.to_string())?;
+            let url = cluster::start(&folder)?;
+            keep_secret(&url_file, &url).map_err(|error| error.to_string())?;
+            url
+        }
+    };
+    Ok(Shared { url, _user: Some(user) }) // the door closes here
+}
+
+/// A folder that only this user can look into. The servant of root must be able to pass.
+fn home() -> io::Result<PathBuf> {
+    let user = std::env::var("USER").unwrap_or_else(|_| "user".to_owned());
+    let word: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
+    let home = std::env::temp_dir().join(format!("duroxide-pg-{word}"));
+    DirBuilder::new().recursive(true).mode(0o711).create(&home)?;
+    Ok(home)
+}
+
+fn remake(folder: &Path) -> io::Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    DirBuilder::new().mode(0o700).create(folder)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn keep_secret(path: &Path, secret: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(secret.as_bytes())
+}
+
+fn answers(url: &str) -> bool {
+    let address = url.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/'));
+    address.is_some_and(|(address, _)| TcpStream::connect(address).is_ok())
+}
