@@ -1,0 +1,202 @@
+-- How messages reach an instance. Whoever calls these functions holds the lock on the mailbox rows
+-- concerned, taken in a statement of its own: only a statement that begins after the lock was
+-- obtained sees everything that those before did.
+--
+-- Locks are taken in one order, so that nobody waits in a circle: new names, then mailboxes by key,
+-- then activities by position, then sessions by id.
+
+-- The time, by the clock that decides everything.
+CREATE FUNCTION duroxide.now_ms() RETURNS bigint
+LANGUAGE sql VOLATILE AS $body$
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$body$;
+
+-- What activities with this tag have in common in the index; 0 for those without.
+CREATE FUNCTION duroxide.tag_key(p_tag text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT coalesce(hashtextextended(p_tag COLLATE "C", 0), 0)
+$body$;
+
+-- The keys of ids, in their order; null for the unknown.
+CREATE FUNCTION duroxide.keys_of(p_ids text[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT i.key FROM unnest(p_ids) WITH ORDINALITY u(id, n)
+        LEFT JOIN duroxide.instance i ON i.id = u.id COLLATE "C"
+        ORDER BY u.n);
+END
+$body$;
+
+-- Notes ids that are new; comes before any lock.
+CREATE FUNCTION duroxide.note_ids(p_ids text[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    WITH noted AS (
+        INSERT INTO duroxide.instance (id)
+        SELECT DISTINCT u.id COLLATE "C" FROM unnest(p_ids) u(id)
+        WHERE NOT EXISTS (SELECT FROM duroxide.instance i WHERE i.id = u.id COLLATE "C")
+        ORDER BY 1
+        ON CONFLICT DO NOTHING
+        RETURNING key)
+    INSERT INTO duroxide.mailbox (instance) SELECT key FROM noted;
+END
+$body$;
+
+-- Locks the mailboxes of ids, noted if they are new, and those with the keys `p_also` that exist.
+-- The keys of the ids, in their order.
+CREATE FUNCTION duroxide.open_mailboxes(p_ids text[], p_also bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+    v_locked bigint;
+BEGIN
+    LOOP
+        v_keys := duroxide.keys_of(p_ids);
+        IF array_position(v_keys, NULL) IS NOT NULL THEN
+            PERFORM duroxide.note_ids(p_ids);
+            v_keys := duroxide.keys_of(p_ids);
+        END IF;
+        SELECT count(*) FILTER (WHERE m.instance = ANY (v_keys)) INTO v_locked FROM (
+            SELECT b.instance FROM duroxide.mailbox b
+            WHERE b.instance = ANY (v_keys || p_also) ORDER BY b.instance FOR UPDATE) m;
+        -- One may have been deleted between the look and the lock.
+        EXIT WHEN v_locked = (SELECT count(DISTINCT k) FROM unnest(v_keys) k)
+            AND array_position(v_keys, NULL) IS NULL;
+    END LOOP;
+    RETURN v_keys;
+END
+$body$;
+
+-- Takes messages out of circulation, for people to look at (R8.137). The oldest letters make room.
+CREATE FUNCTION duroxide.bury(p_keys bigint[], p_seqs bigint[], p_reasons text[], p_now bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_newest bigint;
+    v_row record;
+BEGIN
+    FOR v_row IN
+        WITH gone AS (
+            DELETE FROM duroxide.message q
+            USING unnest(p_keys, p_seqs, p_reasons) u(key, seq, reason)
+            WHERE q.instance = u.key AND q.seq = u.seq
+            RETURNING q.instance, q.seq, q.payload, u.reason)
+        INSERT INTO duroxide.dead_letter (instance, payload, reason, at)
+        SELECT coalesce(i.id, ''), g.payload, g.reason, p_now
+        FROM gone g LEFT JOIN duroxide.instance i ON i.key = g.instance ORDER BY g.seq
+        RETURNING id, instance, reason
+    LOOP
+        v_newest := v_row.id;
+        RAISE WARNING 'a message for % became a dead letter: %', v_row.instance, v_row.reason;
+    END LOOP;
+    DELETE FROM duroxide.dead_letter WHERE id <= v_newest - 10000;
+END
+$body$;
+
+-- Brings mailboxes that nobody has locked in line with their messages.
+CREATE FUNCTION duroxide.settle(p_keys bigint[], p_retention bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.mailbox m SET
+        state = s.state,
+        head = CASE WHEN s.state = 1 THEN s.head END,
+        -- What is undeliverable is due at once.
+        wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
+    FROM (
+        SELECT b.instance AS key, h.seq AS head, h.since, CASE
+            WHEN h.seq IS NULL THEN 0
+            WHEN b.known THEN 1
+            WHEN EXISTS (SELECT FROM duroxide.message q
+                WHERE q.instance = b.instance AND q.kind = 1) THEN 1
+            WHEN EXISTS (SELECT FROM duroxide.hidden q
+                WHERE q.instance = b.instance AND q.kind = 1) THEN 0
+            WHEN EXISTS (SELECT FROM duroxide.message q
+                WHERE q.instance = b.instance AND q.kind <> 2) THEN 3
+            ELSE 4 END AS state
+        FROM duroxide.mailbox b
+        LEFT JOIN LATERAL (
+            SELECT q.seq, q.since FROM duroxide.message q
+            WHERE q.instance = b.instance ORDER BY q.seq LIMIT 1) h ON true
+        WHERE b.instance = ANY (p_keys)) s
+    WHERE m.instance = s.key;
+    -- A name that nothing speaks of any more is forgotten.
+    WITH gone AS (
+        DELETE FROM duroxide.mailbox m
+        WHERE m.instance = ANY (p_keys) AND NOT m.known AND m.state = 0
+        AND NOT EXISTS (SELECT FROM duroxide.message q WHERE q.instance = m.instance)
+        AND NOT EXISTS (SELECT FROM duroxide.hidden q WHERE q.instance = m.instance)
+        AND NOT EXISTS (SELECT FROM duroxide.execution e WHERE e.instance = m.instance)
+        AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.instance = m.instance)
+        RETURNING m.instance)
+    DELETE FROM duroxide.instance i USING gone WHERE i.key = gone.instance;
+END
+$body$;
+
+-- Messages have come: mailboxes of the known are ready, the others are looked at.
+CREATE FUNCTION duroxide.rouse(p_keys bigint[], p_kinds smallint[], p_retention bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_unknown bigint[];
+BEGIN
+    UPDATE duroxide.mailbox m SET state = 1, head = h.seq
+    FROM (SELECT DISTINCT u.key FROM unnest(p_keys) u(key)) k
+    CROSS JOIN LATERAL (
+        SELECT q.seq FROM duroxide.message q
+        WHERE q.instance = k.key ORDER BY q.seq LIMIT 1) h
+    WHERE m.instance = k.key AND m.state IN (0, 1) AND (m.known OR m.state = 1)
+    AND m.head IS DISTINCT FROM h.seq;
+    -- One more of what waits already changes nothing, however many there are.
+    v_unknown := array(
+        SELECT m.instance FROM duroxide.mailbox m JOIN (
+            SELECT u.key, bool_or(u.kind = 1) AS any_start, bool_and(u.kind = 2) AS all_queue
+            FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u ON u.key = m.instance
+        WHERE NOT m.known AND (m.state = 0 OR m.state = 3 AND u.any_start
+            OR m.state = 4 AND NOT u.all_queue));
+    IF cardinality(v_unknown) > 0 THEN
+        PERFORM duroxide.settle(v_unknown, p_retention);
+    END IF;
+END
+$body$;
+
+-- Puts messages into mailboxes, now or when they are due, in the order given (R8.10, R8.53).
+CREATE FUNCTION duroxide.post(
+    p_keys bigint[], p_kinds smallint[], p_due bigint[], p_payloads text[],
+    p_now bigint, p_retention bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_seqs bigint[] := array(
+        SELECT nextval('duroxide.positions'::regclass)
+        FROM generate_series(1, cardinality(p_keys)));
+BEGIN
+    INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
+    SELECT u.key, u.seq, u.kind, 0, p_now, u.payload
+    FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+    WHERE coalesce(u.due, 0) <= p_now;
+    INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
+    SELECT u.due, u.seq, u.key, u.kind, 0, u.payload
+    FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+    WHERE u.due > p_now;
+    PERFORM duroxide.rouse(p_keys, p_kinds, p_retention);
+END
+$body$;
+
+-- Queues messages for instances, visible after a delay (R8.10, R8.12).
+CREATE FUNCTION duroxide.enqueue_messages(
+    p_ids text[], p_kinds smallint[], p_delays bigint[], p_payloads text[],
+    p_now bigint, p_retention bigint)
+RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+DECLARE
+    v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+BEGIN
+    PERFORM duroxide.post(v_keys, p_kinds,
+        array(SELECT v_now + u.delay FROM unnest(p_delays) WITH ORDINALITY u(delay, n) ORDER BY u.n),
+        p_payloads, v_now, p_retention);
+END
+$body$;

@@ -1,0 +1,269 @@
+-- Turns: fetched, held, given back.
+
+-- Writes down the attempts of locks that ended without a commit. Those that a commit ends need no
+-- counting, which is why it is not done when the lock is taken.
+CREATE FUNCTION duroxide.count_attempts(p_keys bigint[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.message q SET attempts = least(q.attempts + 1, 4294967295)
+    FROM duroxide.mailbox m
+    WHERE m.instance = ANY (p_keys) AND NOT m.counted AND m.token IS NOT NULL
+    AND q.instance = m.instance AND q.seq = ANY (m.taken);
+    UPDATE duroxide.mailbox SET counted = true
+    WHERE instance = ANY (p_keys) AND NOT counted AND token IS NOT NULL;
+END
+$body$;
+
+-- Lets time pass: messages become due, locks end, patience ends. Mailboxes that somebody is busy
+-- with are left for the next look. A step brings about so much at most, and then there is another.
+CREATE FUNCTION duroxide.advance(p_now bigint, p_retention bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+    v_kinds smallint[];
+    v_seqs bigint[];
+BEGIN
+    IF EXISTS (SELECT FROM duroxide.hidden WHERE visible_at <= p_now) THEN
+        v_keys := array(
+            SELECT DISTINCT d.instance FROM (
+                SELECT q.instance FROM duroxide.hidden q
+                WHERE q.visible_at <= p_now ORDER BY q.visible_at, q.seq LIMIT 1000) d);
+        v_keys := array(
+            SELECT m.instance FROM duroxide.mailbox m
+            WHERE m.instance = ANY (v_keys) FOR UPDATE SKIP LOCKED);
+        WITH due AS (
+            DELETE FROM duroxide.hidden q
+            WHERE q.instance = ANY (v_keys) AND q.visible_at <= p_now RETURNING q.*),
+        moved AS (
+            INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
+            SELECT d.instance, d.seq, d.kind, d.attempts, d.visible_at, d.payload FROM due d
+            RETURNING instance, kind)
+        SELECT array_agg(m.instance), array_agg(m.kind) INTO v_keys, v_kinds FROM moved m;
+        IF cardinality(v_keys) > 0 THEN
+            PERFORM duroxide.rouse(v_keys, v_kinds, p_retention);
+        END IF;
+    END IF;
+    IF EXISTS (SELECT FROM duroxide.mailbox WHERE wake_at <= p_now) THEN
+        v_keys := array(
+            SELECT m.instance FROM duroxide.mailbox m WHERE m.wake_at <= p_now
+            ORDER BY m.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
+        PERFORM duroxide.count_attempts(v_keys);
+        PERFORM duroxide.give_up(v_keys, p_now, p_retention);
+        PERFORM duroxide.settle(v_keys, p_retention);
+    END IF;
+END
+$body$;
+
+-- Gives up messages for nobody: queue messages at once (R8.28), others that have waited long enough
+-- for a start (R8.29).
+CREATE FUNCTION duroxide.give_up(p_keys bigint[], p_now bigint, p_retention bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+    v_seqs bigint[];
+    v_reasons text[];
+BEGIN
+    SELECT array_agg(q.instance ORDER BY q.seq), array_agg(q.seq ORDER BY q.seq),
+        array_agg(CASE m.state
+            WHEN 4 THEN 'queue message for an instance that does not exist'
+            ELSE 'no such instance appeared within ' || p_retention / 1000 || ' s' END
+            ORDER BY q.seq)
+    INTO v_keys, v_seqs, v_reasons
+    FROM duroxide.mailbox m JOIN duroxide.message q ON q.instance = m.instance
+    WHERE m.instance = ANY (p_keys) AND (m.state = 4 OR m.state = 3 AND NOT EXISTS (
+        SELECT FROM duroxide.message o
+        WHERE o.instance = q.instance AND o.seq <= q.seq AND o.since > p_now - p_retention));
+    IF cardinality(v_keys) > 0 THEN
+        PERFORM duroxide.bury(v_keys, v_seqs, v_reasons, p_now);
+    END IF;
+END
+$body$;
+
+-- When time changes something about turns next.
+CREATE FUNCTION duroxide.next_turn_due() RETURNS bigint
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN least(
+        (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1),
+        (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
+            ORDER BY wake_at LIMIT 1));
+END
+$body$;
+
+-- Locks up to `p_max` instances with all their messages, those with the oldest first (R8.20, R8.21).
+-- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
+-- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
+-- there are pins the caller does not know: then it has to ask again.
+CREATE FUNCTION duroxide.fetch_turns(
+    p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_node bigint,
+    p_now bigint, p_retention bigint)
+RETURNS TABLE (
+    now_ms bigint, next_due bigint, new_pins boolean,
+    key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint,
+    kv_keys text[], kv_values text[], kv_times bigint[])
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_pins integer[] := p_pins;
+    v_keys bigint[];
+BEGIN
+    IF p_pins IS NULL THEN
+        v_pins := array(SELECT p.id FROM duroxide.pin p) || 0;
+    -- Pins are never removed: as many as are known are those that are known.
+    ELSIF (SELECT count(*) FROM duroxide.pin) <> p_known_pins THEN
+        RETURN QUERY SELECT v_now, v_now, true, NULL::bigint, NULL, NULL::uuid, NULL, NULL,
+            NULL::bigint, NULL, NULL::bigint[], NULL::text[], NULL::bigint, NULL::bigint,
+            NULL::text[], NULL::text[], NULL::bigint[];
+        RETURN;
+    END IF;
+    PERFORM duroxide.advance(v_now, p_retention);
+    v_keys := array(
+        SELECT c.instance FROM unnest(v_pins) p(pin)
+        CROSS JOIN LATERAL (
+            SELECT m.instance, m.head FROM duroxide.mailbox m
+            WHERE m.pin = p.pin AND m.head IS NOT NULL
+            ORDER BY m.head LIMIT p_max FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.head LIMIT p_max);
+    IF cardinality(v_keys) = 0 THEN
+        RETURN QUERY SELECT v_now, duroxide.next_turn_due(), false, NULL::bigint, NULL,
+            NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
+            NULL::bigint, NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
+        RETURN;
+    END IF;
+    UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
+        token = gen_random_uuid(), node = p_node, counted = false,
+        taken = array(
+            SELECT q.seq FROM duroxide.message q WHERE q.instance = m.instance ORDER BY q.seq)
+    WHERE m.instance = ANY (v_keys);
+    RETURN QUERY
+        SELECT v_now, NULL::bigint, false, i.key, i.id, m.token, i.name, i.version,
+            coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
+            (SELECT l.event FROM duroxide.history l
+                WHERE l.instance = i.key AND l.execution = coalesce(i.execution, e.number, 1)
+                ORDER BY l.event DESC LIMIT 1),
+            v.keys, v.vals, v.times
+        FROM duroxide.mailbox m
+        JOIN duroxide.instance i ON i.key = m.instance
+        -- Without a row that says who it is, the start event does (R8.25).
+        LEFT JOIN LATERAL (
+            SELECT x.number, x.started FROM duroxide.execution x
+            WHERE i.name IS NULL AND x.instance = i.key AND x.started IS NOT NULL
+            AND NOT EXISTS (SELECT FROM duroxide.execution y
+                WHERE y.instance = i.key AND y.number > x.number)) e ON true
+        LEFT JOIN duroxide.history h
+            ON h.instance = i.key AND h.execution = e.number AND h.event = e.started
+        CROSS JOIN LATERAL (
+            SELECT array_agg(b.payload ORDER BY b.seq) AS payloads,
+                max(b.attempts) + 1 AS attempts
+            FROM duroxide.message b WHERE b.instance = i.key) q
+        CROSS JOIN LATERAL (
+            SELECT array_agg(k.key) AS keys, array_agg(k.value) AS vals,
+                array_agg(k.updated_at) AS times
+            FROM duroxide.kv k WHERE k.instance = i.key) v
+        WHERE m.instance = ANY (v_keys)
+        ORDER BY m.taken[1];
+END
+$body$;
+
+-- Whether a mailbox is locked with this token: 0 it is, 1 it never was or is no longer the latest
+-- (R8.40), 2 it was (R8.41).
+CREATE FUNCTION duroxide.judge_lock(p_mailbox duroxide.mailbox, p_token uuid, p_now bigint)
+RETURNS smallint
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT CASE
+        WHEN (p_mailbox).token IS DISTINCT FROM p_token THEN 1
+        WHEN (p_mailbox).state = 2 AND (p_mailbox).wake_at > p_now THEN 0
+        ELSE 2 END::smallint
+$body$;
+
+-- Holds locks for longer (R8.68). For each, in their order: 0, or why not.
+CREATE FUNCTION duroxide.renew_turns(
+    p_keys bigint[], p_tokens uuid[], p_extend bigint[], p_now bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+DECLARE
+    v_now bigint;
+    v_results smallint[];
+BEGIN
+    PERFORM FROM duroxide.mailbox WHERE instance = ANY (p_keys) ORDER BY instance FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_results := array(
+        SELECT duroxide.judge_lock(m, u.token, v_now)
+        FROM unnest(p_keys, p_tokens) WITH ORDINALITY u(key, token, n)
+        LEFT JOIN duroxide.mailbox m ON m.instance = u.key ORDER BY u.n);
+    UPDATE duroxide.mailbox m SET wake_at = v_now + u.extend
+    FROM unnest(p_keys, p_extend, v_results) u(key, extend, result)
+    WHERE m.instance = u.key AND u.result = 0;
+    RETURN v_results;
+END
+$body$;
+
+-- Gives a turn back (R8.65 – R8.67): 0, or why not. The token has to be the latest, its time may be
+-- up.
+CREATE FUNCTION duroxide.abandon_turn(
+    p_key bigint, p_token uuid, p_delay bigint, p_uncount boolean, p_now bigint,
+    p_retention bigint)
+RETURNS smallint
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+DECLARE
+    v_mailbox duroxide.mailbox;
+    v_now bigint;
+    v_more integer;
+BEGIN
+    SELECT * INTO v_mailbox FROM duroxide.mailbox WHERE instance = p_key FOR UPDATE;
+    IF v_mailbox.token IS DISTINCT FROM p_token THEN
+        RETURN 1;
+    END IF;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_more := (CASE WHEN v_mailbox.counted THEN 0 ELSE 1 END)
+        - (CASE WHEN p_uncount THEN 1 ELSE 0 END);
+    IF p_delay > 0 THEN
+        WITH taken AS (
+            DELETE FROM duroxide.message q
+            WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken) RETURNING q.*)
+        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
+        SELECT v_now + p_delay, t.seq, t.instance, t.kind,
+            greatest(least(t.attempts + v_more, 4294967295), 0), t.payload
+        FROM taken t;
+    ELSIF v_more <> 0 THEN
+        UPDATE duroxide.message q
+        SET attempts = greatest(least(q.attempts + v_more, 4294967295), 0)
+        WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
+    END IF;
+    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false
+    WHERE instance = p_key;
+    PERFORM duroxide.settle(ARRAY[p_key], p_retention);
+    RETURN 0;
+END
+$body$;
+
+-- Takes messages that cannot be decoded out of a locked turn and gives it back, uncounted (R8.30).
+CREATE FUNCTION duroxide.bury_messages(
+    p_key bigint, p_token uuid, p_seqs bigint[], p_reasons text[], p_now bigint,
+    p_retention bigint)
+RETURNS smallint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_mailbox duroxide.mailbox;
+    v_now bigint;
+    v_result smallint;
+BEGIN
+    SELECT * INTO v_mailbox FROM duroxide.mailbox WHERE instance = p_key FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_result := duroxide.judge_lock(v_mailbox, p_token, v_now);
+    IF v_result = 0 THEN
+        PERFORM duroxide.bury(
+            array_fill(p_key, ARRAY[cardinality(p_seqs)]), p_seqs, p_reasons, v_now);
+        v_result := duroxide.abandon_turn(p_key, p_token, 0, true, v_now, p_retention);
+    END IF;
+    RETURN v_result;
+END
+$body$;

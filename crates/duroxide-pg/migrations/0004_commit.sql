@@ -1,0 +1,318 @@
+-- The commit of turns (R8.40 – R8.62): everything is checked first, then everything happens.
+
+-- What the events of an execution say about key-value data (R8.110 – R8.113).
+CREATE FUNCTION duroxide.record_kv(
+    p_cleared bigint[], p_keys bigint[], p_names text[], p_values text[], p_times bigint[],
+    p_ended bigint[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    IF cardinality(p_cleared) > 0 THEN
+        UPDATE duroxide.kv_delta SET value = NULL WHERE instance = ANY (p_cleared);
+        INSERT INTO duroxide.kv_delta (instance, key, value, updated_at)
+        SELECT k.instance, k.key, NULL, 0 FROM duroxide.kv k
+        WHERE k.instance = ANY (p_cleared) AND NOT EXISTS (
+            SELECT FROM duroxide.kv_delta d WHERE d.instance = k.instance AND d.key = k.key);
+    END IF;
+    IF cardinality(p_keys) > 0 THEN
+        DELETE FROM duroxide.kv_delta d USING unnest(p_keys, p_names) u(key, name)
+        WHERE d.instance = u.key AND d.key = u.name COLLATE "C";
+        INSERT INTO duroxide.kv_delta (instance, key, value, updated_at)
+        SELECT u.key, u.name, u.value, u.at
+        FROM unnest(p_keys, p_names, p_values, p_times) u(key, name, value, at);
+    END IF;
+    IF EXISTS (SELECT FROM duroxide.kv_delta WHERE instance = ANY (p_ended)) THEN
+        DELETE FROM duroxide.kv k USING duroxide.kv_delta d
+        WHERE d.instance = ANY (p_ended) AND k.instance = d.instance AND k.key = d.key;
+        INSERT INTO duroxide.kv (instance, key, value, updated_at)
+        SELECT d.instance, d.key, d.value, d.updated_at FROM duroxide.kv_delta d
+        WHERE d.instance = ANY (p_ended) AND d.value IS NOT NULL;
+        DELETE FROM duroxide.kv_delta WHERE instance = ANY (p_ended);
+    END IF;
+END
+$body$;
+
+-- Of events about to be stored, the first for each turn whose id is taken (R8.62); null for the
+-- turns that have none. Appending is the common case and costs one look.
+CREATE FUNCTION duroxide.taken_events(
+    p_keys bigint[], p_executions bigint[], e_turns integer[], e_ids bigint[])
+RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT CASE WHEN l.event >= e.lowest THEN (
+            SELECT min(h.event) FROM duroxide.history h
+            WHERE h.instance = t.key AND h.execution = t.execution AND h.event = ANY (e.ids)) END
+        FROM unnest(p_keys, p_executions) WITH ORDINALITY t(key, execution, n)
+        LEFT JOIN (
+            SELECT u.turn, min(u.id) AS lowest, array_agg(u.id) AS ids
+            FROM unnest(e_turns, e_ids) u(turn, id) GROUP BY u.turn) e ON e.turn = t.n
+        LEFT JOIN LATERAL (
+            SELECT h.event FROM duroxide.history h
+            WHERE h.instance = t.key AND h.execution = t.execution
+            ORDER BY h.event DESC LIMIT 1) l ON true
+        ORDER BY t.n);
+END
+$body$;
+
+-- Stores executions (R8.45, R8.46, R8.49); what is null leaves things as they are.
+CREATE FUNCTION duroxide.record_executions(
+    p_keys bigint[], p_numbers bigint[], p_started bigint[], p_outcomes bigint[],
+    p_statuses text[], p_outputs text[], p_pins text[], p_now bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_new bigint[];
+BEGIN
+    WITH added AS (
+        INSERT INTO duroxide.execution
+            (instance, number, status, pin, started_at, completed_at, started, outcome, output)
+        SELECT u.key, u.number, coalesce(u.status, 'Running'), coalesce(p.id, 0), p_now,
+            CASE WHEN u.status <> 'Running' THEN p_now END, u.started, u.outcome,
+            CASE WHEN u.status IS NOT NULL THEN u.output END
+        FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
+            u(key, number, started, outcome, status, output, pin)
+        LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"
+        ON CONFLICT DO NOTHING RETURNING instance)
+    SELECT array_agg(a.instance) INTO v_new FROM added a;
+    UPDATE duroxide.execution e SET
+        status = coalesce(u.status, e.status),
+        output = CASE WHEN u.status IS NULL THEN e.output ELSE u.output END,
+        completed_at = CASE WHEN u.status IS NULL THEN e.completed_at
+            WHEN u.status <> 'Running' THEN p_now END,
+        started = coalesce(u.started, e.started),
+        outcome = greatest(u.outcome, e.outcome),
+        pin = coalesce(p.id, e.pin)
+    FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
+        u(key, number, started, outcome, status, output, pin)
+    LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"
+    WHERE e.instance = u.key AND e.number = u.number
+    AND coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL
+    AND (v_new IS NULL OR u.key <> ALL (v_new));
+END
+$body$;
+
+-- Queues activities, fetchable at once, in the order given (R8.71).
+CREATE FUNCTION duroxide.queue_work(
+    p_keys bigint[], p_executions bigint[], p_activities bigint[], p_tags text[],
+    p_sessions text[], p_payloads text[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    INSERT INTO duroxide.work
+        (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
+    SELECT nextval('duroxide.positions'::regclass), u.key, u.execution, u.activity, 0,
+        duroxide.tag_key(u.tag), u.tag, u.session, u.payload
+    FROM (SELECT * FROM
+        unnest(p_keys, p_executions, p_activities, p_tags, p_sessions, p_payloads) WITH ORDINALITY
+        w(key, execution, activity, tag, session, payload, n) ORDER BY w.n) u;
+END
+$body$;
+
+-- Commits turns. Ids of instances are given once, in `p_ids`, and meant by their place; those from
+-- place `p_opened` + 1 on are not noted if they are new. All other arrays have an entry per turn, or
+-- say with `…_turns` to which turn an entry belongs. Of one instance there is one turn at most.
+--
+-- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken), and
+-- that event's id.
+CREATE FUNCTION duroxide.commit_turns(
+    p_ids text[], p_opened integer,
+    p_keys bigint[], p_tokens uuid[], p_executions bigint[],
+    p_started bigint[], p_outcomes bigint[], p_statuses text[], p_outputs text[],
+    p_names text[], p_versions text[], p_parents integer[], p_pins text[],
+    p_customized boolean[], p_customs text[], p_cleared boolean[],
+    e_turns integer[], e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[],
+    e_bodies text[],
+    k_turns integer[], k_names text[], k_values text[], k_times bigint[],
+    w_turns integer[], w_ids integer[], w_executions bigint[], w_activities bigint[],
+    w_tags text[], w_sessions text[], w_payloads text[],
+    c_turns integer[], c_ids integer[], c_executions bigint[], c_activities bigint[],
+    m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
+    p_now bigint, p_retention bigint)
+RETURNS TABLE (result smallint, taken_event bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint;
+    v_others bigint[];
+    v_targets bigint[];
+    v_results smallint[];
+    v_taken bigint[];
+    v_ok bigint[];
+BEGIN
+    IF cardinality(array_remove(p_pins, NULL)) > 0 THEN
+        INSERT INTO duroxide.pin (version)
+        SELECT DISTINCT u.pin COLLATE "C" FROM unnest(p_pins) u(pin)
+        WHERE u.pin IS NOT NULL
+        AND NOT EXISTS (SELECT FROM duroxide.pin p WHERE p.version = u.pin COLLATE "C")
+        ORDER BY 1 ON CONFLICT DO NOTHING;
+    END IF;
+    v_others := duroxide.keys_of(p_ids[p_opened + 1 :]);
+    v_targets := duroxide.open_mailboxes(p_ids[: p_opened], p_keys || v_others) || v_others;
+
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_results := array(
+        SELECT duroxide.judge_lock(m, t.token, v_now)
+        FROM unnest(p_keys, p_tokens) WITH ORDINALITY t(key, token, n)
+        LEFT JOIN duroxide.mailbox m ON m.instance = t.key ORDER BY t.n);
+    v_taken := duroxide.taken_events(p_keys, p_executions, e_turns, e_ids);
+    v_results := array(
+        SELECT CASE WHEN u.result = 0 AND u.event IS NOT NULL THEN 3::smallint ELSE u.result END
+        FROM unnest(v_results, v_taken) WITH ORDINALITY u(result, event, n) ORDER BY u.n);
+    v_ok := array(
+        SELECT u.key FROM unnest(p_keys, v_results) WITH ORDINALITY u(key, result, n)
+        WHERE u.result = 0 ORDER BY u.n);
+
+    IF cardinality(v_ok) > 0 THEN
+        DELETE FROM duroxide.message q USING duroxide.mailbox m
+        WHERE m.instance = ANY (v_ok) AND q.instance = m.instance AND q.seq = ANY (m.taken);
+
+        PERFORM duroxide.record_executions(
+            array_agg(t.key), array_agg(t.execution), array_agg(t.started), array_agg(t.outcome),
+            array_agg(t.status), array_agg(t.output), array_agg(t.pin), v_now)
+        FROM unnest(p_keys, v_results, p_executions, p_started, p_outcomes, p_statuses, p_outputs,
+            p_pins) t(key, result, execution, started, outcome, status, output, pin)
+        WHERE t.result = 0;
+
+        -- The row: made when name and version are there, otherwise only kept up to date.
+        UPDATE duroxide.instance i SET
+            name = coalesce(t.name, i.name),
+            version = coalesce(t.version, i.version),
+            parent = CASE WHEN i.name IS NULL THEN t.parent ELSE i.parent END,
+            execution = greatest(i.execution, t.execution),
+            pin = CASE WHEN coalesce(i.execution, t.execution) <= t.execution
+                THEN e.pin ELSE i.pin END,
+            created_at = coalesce(i.created_at, v_now),
+            updated_at = v_now,
+            custom_status = CASE WHEN t.customized THEN t.custom ELSE i.custom_status END,
+            custom_version = i.custom_version + t.customized::integer
+        FROM (
+            SELECT u.key, u.result, u.execution, u.customized, u.custom, p_ids[u.parent] AS parent,
+                CASE WHEN u.version IS NOT NULL THEN u.name END AS name,
+                CASE WHEN u.name IS NOT NULL THEN u.version END AS version
+            FROM unnest(p_keys, v_results, p_executions, p_names, p_versions, p_parents,
+                p_customized, p_customs)
+                u(key, result, execution, name, version, parent, customized, custom)) t
+        JOIN duroxide.execution e ON e.instance = t.key AND e.number = t.execution
+        WHERE t.result = 0 AND i.key = t.key AND (i.name IS NOT NULL OR t.name IS NOT NULL);
+
+        INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
+        SELECT p_keys[e.turn], p_executions[e.turn], e.id, e.source, e.at, e.stamp, e.body
+        FROM unnest(e_turns, e_ids, e_sources, e_times, e_stamps, e_bodies)
+            e(turn, id, source, at, stamp, body)
+        WHERE v_results[e.turn] = 0;
+
+        PERFORM duroxide.record_kv(
+            array(SELECT t.key FROM unnest(p_keys, v_results, p_cleared) t(key, result, cleared)
+                WHERE t.result = 0 AND t.cleared),
+            k.keys, k.names, k.vals, k.times,
+            array(SELECT t.key FROM unnest(p_keys, v_results, p_statuses) t(key, result, status)
+                WHERE t.result = 0 AND t.status IN ('Completed', 'ContinuedAsNew', 'Failed')))
+        FROM (
+            SELECT array_agg(p_keys[u.turn]) AS keys, array_agg(u.name) AS names,
+                array_agg(u.value) AS vals, array_agg(u.at) AS times
+            FROM unnest(k_turns, k_names, k_values, k_times) u(turn, name, value, at)
+            WHERE v_results[u.turn] = 0) k;
+
+        IF cardinality(w_turns) > 0 THEN
+            PERFORM duroxide.queue_work(
+                array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.execution ORDER BY u.n),
+                array_agg(u.activity ORDER BY u.n), array_agg(u.tag ORDER BY u.n),
+                array_agg(u.session ORDER BY u.n), array_agg(u.payload ORDER BY u.n))
+            FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions, w_payloads)
+                WITH ORDINALITY u(turn, id, execution, activity, tag, session, payload, n)
+            WHERE v_results[u.turn] = 0 HAVING count(*) > 0;
+        END IF;
+        IF cardinality(c_turns) > 0 THEN
+            -- After what this commit queues (R8.52).
+            DELETE FROM duroxide.work w USING (
+                SELECT o.seq FROM unnest(c_turns, c_ids, c_executions, c_activities)
+                    u(turn, id, execution, activity)
+                JOIN duroxide.work o ON o.instance = v_targets[u.id]
+                    AND o.execution = u.execution AND o.activity = u.activity
+                WHERE v_results[u.turn] = 0 ORDER BY o.seq FOR UPDATE OF o) d
+            WHERE w.seq = d.seq;
+        END IF;
+
+        PERFORM duroxide.release(v_ok, p_retention);
+        IF cardinality(m_turns) > 0 THEN
+            PERFORM duroxide.post(
+                array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.kind ORDER BY u.n),
+                array_agg(u.due ORDER BY u.n), array_agg(u.payload ORDER BY u.n),
+                v_now, p_retention)
+            FROM unnest(m_turns, m_ids, m_kinds, m_due, m_payloads) WITH ORDINALITY
+                u(turn, id, kind, due, payload, n)
+            WHERE v_results[u.turn] = 0 HAVING count(*) > 0;
+        END IF;
+    END IF;
+    IF cardinality(v_ok) < cardinality(p_keys) THEN
+        -- Names noted for commits that were refused.
+        PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
+            WHERE m.instance = ANY (v_targets) AND NOT m.known AND m.state = 0), p_retention);
+    END IF;
+    RETURN QUERY SELECT u.result, u.event
+        FROM unnest(v_results, v_taken) WITH ORDINALITY u(result, event, n) ORDER BY u.n;
+END
+$body$;
+
+-- Opens mailboxes whose locks were used up (R8.54).
+CREATE FUNCTION duroxide.release(p_keys bigint[], p_retention bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_unknown bigint[];
+BEGIN
+    UPDATE duroxide.mailbox m SET
+        token = NULL, node = NULL, taken = NULL, counted = false, wake_at = NULL,
+        known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
+        state = CASE WHEN s.known AND s.head IS NOT NULL THEN 1 ELSE 0 END
+    FROM (
+        SELECT i.key, CASE WHEN i.name IS NULL THEN 0 ELSE i.pin END AS pin,
+            i.name IS NOT NULL OR coalesce((
+                SELECT e.started IS NOT NULL FROM duroxide.execution e
+                WHERE e.instance = i.key ORDER BY e.number DESC LIMIT 1), false) AS known,
+            (SELECT q.seq FROM duroxide.message q
+                WHERE q.instance = i.key ORDER BY q.seq LIMIT 1) AS head
+        FROM duroxide.instance i WHERE i.key = ANY (p_keys)) s
+    WHERE m.instance = s.key;
+    v_unknown := array(
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.instance = ANY (p_keys) AND NOT m.known);
+    IF cardinality(v_unknown) > 0 THEN
+        PERFORM duroxide.settle(v_unknown, p_retention);
+    END IF;
+END
+$body$;
+
+-- Appends events outside a turn (R8.96). The id of an event that is taken, if there is one; then
+-- nothing has happened.
+CREATE FUNCTION duroxide.append_events(
+    p_id text, p_execution bigint, p_started bigint, p_outcome bigint,
+    e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[], e_bodies text[],
+    p_now bigint, p_retention bigint)
+RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_key bigint := (duroxide.open_mailboxes(ARRAY[p_id], '{}'))[1];
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_taken bigint;
+BEGIN
+    v_taken := (duroxide.taken_events(ARRAY[v_key], ARRAY[p_execution],
+        array_fill(1, ARRAY[cardinality(e_ids)]), e_ids))[1];
+    IF v_taken IS NULL THEN
+        PERFORM duroxide.record_executions(ARRAY[v_key], ARRAY[p_execution], ARRAY[p_started],
+            ARRAY[p_outcome], ARRAY[NULL::text], ARRAY[NULL::text], ARRAY[NULL::text], v_now);
+        INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
+        SELECT v_key, p_execution, e.id, e.source, e.at, e.stamp, e.body
+        FROM unnest(e_ids, e_sources, e_times, e_stamps, e_bodies) e(id, source, at, stamp, body);
+        UPDATE duroxide.mailbox m SET known = i.name IS NOT NULL OR coalesce((
+            SELECT e.started IS NOT NULL FROM duroxide.execution e
+            WHERE e.instance = v_key ORDER BY e.number DESC LIMIT 1), false)
+        FROM duroxide.instance i WHERE m.instance = v_key AND i.key = v_key;
+    END IF;
+    PERFORM duroxide.settle(ARRAY[v_key], p_retention)
+    FROM duroxide.mailbox m WHERE m.instance = v_key AND m.state <> 2;
+    RETURN v_taken;
+END
+$body$;

@@ -1,0 +1,329 @@
+-- Activities and sessions.
+
+-- Queues activities of any instances, noted if they are new.
+CREATE FUNCTION duroxide.enqueue_work(
+    p_ids text[], p_executions bigint[], p_activities bigint[], p_tags text[], p_sessions text[],
+    p_payloads text[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM duroxide.queue_work(duroxide.open_mailboxes(p_ids, '{}'), p_executions, p_activities,
+        p_tags, p_sessions, p_payloads);
+END
+$body$;
+
+-- When time changes something about activities next; about sessions, too, if they matter.
+CREATE FUNCTION duroxide.next_work_due(p_now bigint, p_sessions boolean) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN least(
+        (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
+        CASE WHEN p_sessions THEN (
+            SELECT until FROM duroxide.session WHERE until > p_now ORDER BY until LIMIT 1) END);
+END
+$body$;
+
+-- The oldest activities without session that can be fetched, locked against other fetches.
+CREATE FUNCTION duroxide.choose_work(
+    p_max integer, p_any boolean, p_untagged boolean, p_tags text[])
+RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    IF p_any THEN
+        -- From tag to tag, however many rows each has.
+        RETURN array(
+            WITH RECURSIVE tag(key) AS (
+                (SELECT w.tag_key FROM duroxide.work w
+                    WHERE w.wake_at IS NULL AND w.session IS NULL ORDER BY w.tag_key LIMIT 1)
+                UNION ALL
+                SELECT (SELECT w.tag_key FROM duroxide.work w
+                    WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key > tag.key
+                    ORDER BY w.tag_key LIMIT 1)
+                FROM tag WHERE tag.key IS NOT NULL)
+            SELECT c.seq FROM tag CROSS JOIN LATERAL (
+                SELECT w.seq FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
+                ORDER BY w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY c.seq LIMIT p_max);
+    END IF;
+    RETURN array(
+        SELECT c.seq FROM (
+            SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
+        CROSS JOIN LATERAL (
+            SELECT w.seq FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = duroxide.tag_key(t.tag)
+            AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
+            ORDER BY w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.seq LIMIT p_max);
+END
+$body$;
+
+-- The oldest activities of sessions that are free or belong to this owner (R8.81), locked against
+-- other fetches; older than `p_before` if that is given. Their sessions are the owner's afterwards
+-- (R8.82).
+CREATE FUNCTION duroxide.choose_session_work(
+    p_max integer, p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
+    p_owner text, p_until bigint, p_node bigint, p_now bigint)
+RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_seqs bigint[];
+    v_sessions text[];
+    v_owned text[];
+    v_lost text[] := '{}';
+BEGIN
+    LOOP
+        SELECT array_agg(c.seq), array_agg(DISTINCT c.session) INTO v_seqs, v_sessions FROM (
+            SELECT w.seq, w.session FROM duroxide.work w
+            LEFT JOIN duroxide.session s ON s.id = w.session
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL
+            AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
+            AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
+            AND (p_before IS NULL OR w.seq < p_before)
+            AND w.session <> ALL (v_lost)
+            ORDER BY w.seq LIMIT p_max FOR UPDATE OF w SKIP LOCKED) c;
+        EXIT WHEN v_seqs IS NULL;
+        INSERT INTO duroxide.session (id, owner, until, last_activity, node)
+        SELECT u.id, p_owner, 0, 0, p_node FROM unnest(v_sessions) u(id)
+        WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = u.id COLLATE "C")
+        ORDER BY u.id COLLATE "C" ON CONFLICT DO NOTHING;
+        PERFORM FROM duroxide.session s JOIN unnest(v_sessions) u(id) ON s.id = u.id COLLATE "C"
+        ORDER BY s.id FOR UPDATE OF s;
+        WITH claimed AS (
+            UPDATE duroxide.session s
+            SET owner = p_owner, until = p_until, last_activity = p_now, node = p_node
+            FROM unnest(v_sessions) u(id)
+            WHERE s.id = u.id COLLATE "C"
+            AND (s.owner = p_owner COLLATE "C" OR s.until <= p_now)
+            RETURNING s.id)
+        SELECT array_agg(c.id) INTO v_owned FROM claimed c;
+        -- Somebody may have been faster with a session.
+        v_seqs := array(
+            SELECT w.seq FROM duroxide.work w
+            WHERE w.seq = ANY (v_seqs) AND w.session = ANY (v_owned) ORDER BY w.seq);
+        EXIT WHEN cardinality(v_seqs) > 0;
+        v_lost := v_lost || v_sessions;
+    END LOOP;
+    RETURN coalesce(v_seqs, '{}');
+END
+$body$;
+
+-- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
+-- row is one. If there is none, one row tells the time and the next thing to happen. Without an
+-- owner there are no activities of sessions (R8.80).
+CREATE FUNCTION duroxide.fetch_work(
+    p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
+    p_owner text, p_lease bigint, p_node bigint, p_now bigint)
+RETURNS TABLE (
+    now_ms bigint, next_due bigint, seq bigint, token uuid, attempts bigint, payload text)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_seqs bigint[];
+    v_before bigint;
+BEGIN
+    IF EXISTS (SELECT FROM duroxide.work WHERE wake_at <= v_now) THEN
+        v_seqs := array(
+            SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
+            ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
+        UPDATE duroxide.work SET wake_at = NULL WHERE seq = ANY (v_seqs);
+    END IF;
+    v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
+    IF p_owner IS NOT NULL THEN
+        IF cardinality(v_seqs) = p_max THEN
+            v_before := v_seqs[p_max];
+        END IF;
+        v_seqs := duroxide.choose_session_work(p_max, p_any, p_untagged, p_tags, v_before,
+            p_owner, v_now + p_lease, p_node, v_now) || v_seqs;
+        v_seqs := array(SELECT u.seq FROM unnest(v_seqs) u(seq) ORDER BY u.seq LIMIT p_max);
+    END IF;
+    IF cardinality(v_seqs) = 0 THEN
+        RETURN QUERY SELECT v_now, duroxide.next_work_due(v_now, p_owner IS NOT NULL),
+            NULL::bigint, NULL::uuid, NULL::bigint, NULL;
+        RETURN;
+    END IF;
+    UPDATE duroxide.work w SET token = gen_random_uuid(), wake_at = v_now + p_lock, node = p_node,
+        attempts = least(w.attempts + 1, 4294967295)
+    WHERE w.seq = ANY (v_seqs);
+    RETURN QUERY
+        SELECT v_now, NULL::bigint, w.seq, w.token, w.attempts, w.payload
+        FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq;
+END
+$body$;
+
+-- Whether an activity is locked with this token: as judge_lock.
+CREATE FUNCTION duroxide.judge_work(p_work duroxide.work, p_token uuid, p_now bigint)
+RETURNS smallint
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT CASE
+        WHEN (p_work).token IS DISTINCT FROM p_token THEN 1
+        WHEN (p_work).wake_at > p_now THEN 0
+        ELSE 2 END::smallint
+$body$;
+
+-- Notes that sessions were used, if their leases hold (R8.85).
+CREATE FUNCTION duroxide.touch_sessions(p_ids text[], p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM FROM duroxide.session s JOIN unnest(p_ids) u(id) ON s.id = u.id COLLATE "C"
+    ORDER BY s.id FOR UPDATE OF s;
+    UPDATE duroxide.session s SET last_activity = p_now
+    FROM unnest(p_ids) u(id) WHERE s.id = u.id COLLATE "C" AND s.until > p_now;
+END
+$body$;
+
+-- Removes locked activities and queues their outcomes (R8.74). Those without outcome have null for
+-- the place of the instance in `p_ids`. For each, in their order: 0, or why not.
+CREATE FUNCTION duroxide.ack_work(
+    p_ids text[], p_seqs bigint[], p_tokens uuid[], p_targets integer[], p_payloads text[],
+    p_now bigint, p_retention bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+DECLARE
+    v_now bigint;
+    v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
+    v_results smallint[];
+    v_sessions text[];
+BEGIN
+    PERFORM FROM duroxide.work w WHERE w.seq = ANY (p_seqs) ORDER BY w.seq FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_results := array(
+        SELECT duroxide.judge_work(w, u.token, v_now)
+        FROM unnest(p_seqs, p_tokens) WITH ORDINALITY u(seq, token, n)
+        LEFT JOIN duroxide.work w ON w.seq = u.seq ORDER BY u.n);
+    WITH gone AS (
+        DELETE FROM duroxide.work w USING unnest(p_seqs, v_results) u(seq, result)
+        WHERE w.seq = u.seq AND u.result = 0 RETURNING w.session)
+    SELECT array_agg(DISTINCT g.session) INTO v_sessions FROM gone g WHERE g.session IS NOT NULL;
+    PERFORM duroxide.post(
+        array_agg(v_keys[u.target] ORDER BY u.n), array_agg(0::smallint),
+        array_agg(NULL::bigint), array_agg(u.payload ORDER BY u.n), v_now, p_retention)
+    FROM unnest(p_targets, p_payloads, v_results) WITH ORDINALITY u(target, payload, result, n)
+    WHERE u.result = 0 AND u.target IS NOT NULL HAVING count(*) > 0;
+    IF 0 <> ANY (v_results) THEN
+        -- Names noted for outcomes that were refused.
+        PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
+            WHERE m.instance = ANY (v_keys) AND NOT m.known AND m.state = 0), p_retention);
+    END IF;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM duroxide.touch_sessions(v_sessions, v_now);
+    END IF;
+    RETURN v_results;
+END
+$body$;
+
+-- Holds locks for longer (R8.75). For each, in their order: 0, or why not.
+CREATE FUNCTION duroxide.renew_work(
+    p_seqs bigint[], p_tokens uuid[], p_extend bigint[], p_now bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+DECLARE
+    v_now bigint;
+    v_results smallint[];
+    v_sessions text[];
+BEGIN
+    PERFORM FROM duroxide.work w WHERE w.seq = ANY (p_seqs) ORDER BY w.seq FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_results := array(
+        SELECT duroxide.judge_work(w, u.token, v_now)
+        FROM unnest(p_seqs, p_tokens) WITH ORDINALITY u(seq, token, n)
+        LEFT JOIN duroxide.work w ON w.seq = u.seq ORDER BY u.n);
+    WITH renewed AS (
+        UPDATE duroxide.work w SET wake_at = v_now + u.extend
+        FROM unnest(p_seqs, p_extend, v_results) u(seq, extend, result)
+        WHERE w.seq = u.seq AND u.result = 0 RETURNING w.session)
+    SELECT array_agg(DISTINCT r.session) INTO v_sessions
+    FROM renewed r WHERE r.session IS NOT NULL;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM duroxide.touch_sessions(v_sessions, v_now);
+    END IF;
+    RETURN v_results;
+END
+$body$;
+
+-- Gives an activity back (R8.76); it stays bound to its session (R8.88). 0, or why not.
+CREATE FUNCTION duroxide.abandon_work(
+    p_seq bigint, p_token uuid, p_delay bigint, p_uncount boolean, p_now bigint)
+RETURNS smallint
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.work w SET token = NULL, node = NULL,
+        wake_at = CASE WHEN p_delay > 0 THEN coalesce(p_now, duroxide.now_ms()) + p_delay END,
+        attempts = greatest(w.attempts - p_uncount::integer, 0)
+    WHERE w.seq = p_seq AND w.token = p_token;
+    RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
+END
+$body$;
+
+-- Makes a locked activity that cannot be decoded a dead letter (R8.78). 0, or why not.
+CREATE FUNCTION duroxide.bury_work(p_seq bigint, p_token uuid, p_reason text, p_now bigint)
+RETURNS smallint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_work duroxide.work;
+    v_now bigint;
+    v_result smallint;
+    v_id text;
+    v_newest bigint;
+BEGIN
+    SELECT * INTO v_work FROM duroxide.work WHERE seq = p_seq FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    v_result := duroxide.judge_work(v_work, p_token, v_now);
+    IF v_result = 0 THEN
+        v_id := coalesce((SELECT i.id FROM duroxide.instance i WHERE i.key = v_work.instance), '');
+        DELETE FROM duroxide.work WHERE seq = p_seq;
+        INSERT INTO duroxide.dead_letter (instance, payload, reason, at)
+        VALUES (v_id, v_work.payload, p_reason, v_now) RETURNING id INTO v_newest;
+        DELETE FROM duroxide.dead_letter WHERE id <= v_newest - 10000;
+        RAISE WARNING 'an activity of % became a dead letter: %', v_id, p_reason;
+    END IF;
+    RETURN v_result;
+END
+$body$;
+
+-- Extends the valid, recently used leases of these owners; how many there were (R8.86).
+CREATE FUNCTION duroxide.renew_sessions(
+    p_owners text[], p_extend bigint, p_idle bigint, p_now bigint)
+RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_now bigint;
+    v_renewed bigint;
+BEGIN
+    PERFORM FROM duroxide.session s
+    JOIN (SELECT DISTINCT unnest(p_owners) AS id) o ON s.owner = o.id COLLATE "C"
+    ORDER BY s.id FOR UPDATE OF s;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    UPDATE duroxide.session s SET until = v_now + p_extend
+    FROM (SELECT DISTINCT unnest(p_owners) AS id) o
+    WHERE s.owner = o.id COLLATE "C" AND s.until > v_now AND s.last_activity > v_now - p_idle;
+    GET DIAGNOSTICS v_renewed = ROW_COUNT;
+    RETURN v_renewed;
+END
+$body$;
+
+-- Forgets sessions whose lease ran out and that no activity needs; how many there were (R8.87).
+CREATE FUNCTION duroxide.clean_sessions(p_now bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_ids text[];
+    v_removed bigint;
+BEGIN
+    v_ids := array(
+        SELECT s.id FROM duroxide.session s WHERE s.until <= v_now
+        ORDER BY s.id FOR UPDATE SKIP LOCKED);
+    DELETE FROM duroxide.session s USING unnest(v_ids) u(id)
+    WHERE s.id = u.id COLLATE "C"
+    AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.session = s.id);
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
+    RETURN v_removed;
+END
+$body$;

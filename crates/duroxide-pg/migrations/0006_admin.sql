@@ -1,0 +1,155 @@
+-- Deleting and pruning.
+
+-- These instances and all their descendants.
+CREATE FUNCTION duroxide.tree_of(p_ids text[]) RETURNS text[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        WITH RECURSIVE tree(id) AS (
+            SELECT u.id COLLATE "C" FROM unnest(p_ids) u(id)
+            UNION
+            SELECT i.id FROM tree JOIN duroxide.instance i ON i.parent = tree.id)
+        SELECT t.id FROM tree t);
+END
+$body$;
+
+-- Of these instances, one whose current execution has not ended.
+CREATE FUNCTION duroxide.running_of(p_ids text[]) RETURNS text
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN (
+        SELECT i.id FROM unnest(p_ids) WITH ORDINALITY u(id, n)
+        JOIN duroxide.instance i ON i.id = u.id COLLATE "C"
+        JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution
+        WHERE i.name IS NOT NULL AND e.status = 'Running' ORDER BY u.n LIMIT 1);
+END
+$body$;
+
+-- Deletes instances, with their descendants if `p_tree`, or nothing at all (R6.60 – R6.65).
+-- refusal: 0 none, 1 `culprit` still runs, 2 `culprit` is a child of `parent` and would lose it.
+CREATE FUNCTION duroxide.delete_instances(
+    p_ids text[], p_force boolean, p_tree boolean,
+    OUT refusal smallint, OUT culprit text, OUT parent text, OUT instances bigint,
+    OUT executions bigint, OUT events bigint, OUT messages bigint, OUT ids text[])
+LANGUAGE plpgsql
+SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+    v_keys bigint[];
+    v_count bigint;
+BEGIN
+    ids := p_ids;
+    LOOP
+        IF p_tree THEN
+            ids := duroxide.tree_of(p_ids);
+        END IF;
+        v_keys := array_remove(duroxide.keys_of(ids), NULL);
+        PERFORM FROM duroxide.mailbox m
+        WHERE m.instance = ANY (v_keys) ORDER BY m.instance FOR UPDATE;
+        -- A child that is committed first locks its parent's mailbox: from here on there is none.
+        EXIT WHEN NOT p_tree OR ids @> duroxide.tree_of(p_ids);
+    END LOOP;
+    refusal := 0;
+    IF NOT p_force THEN
+        culprit := duroxide.running_of(ids);
+        IF culprit IS NOT NULL THEN
+            refusal := 1;
+            RETURN;
+        END IF;
+    END IF;
+    SELECT i.id, i.parent INTO culprit, parent
+    FROM unnest(ids) u(id) JOIN duroxide.instance i ON i.parent = u.id COLLATE "C"
+    WHERE i.id <> ALL (ids) LIMIT 1;
+    IF culprit IS NOT NULL THEN
+        refusal := 2;
+        RETURN;
+    END IF;
+    DELETE FROM duroxide.message q WHERE q.instance = ANY (v_keys);
+    GET DIAGNOSTICS messages = ROW_COUNT;
+    DELETE FROM duroxide.hidden q WHERE q.instance = ANY (v_keys);
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    messages := messages + v_count;
+    DELETE FROM duroxide.work w USING (
+        SELECT o.seq FROM duroxide.work o WHERE o.instance = ANY (v_keys)
+        ORDER BY o.seq FOR UPDATE) d
+    WHERE w.seq = d.seq;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    messages := messages + v_count;
+    DELETE FROM duroxide.execution e WHERE e.instance = ANY (v_keys);
+    GET DIAGNOSTICS executions = ROW_COUNT;
+    DELETE FROM duroxide.history h WHERE h.instance = ANY (v_keys);
+    GET DIAGNOSTICS events = ROW_COUNT;
+    DELETE FROM duroxide.kv k WHERE k.instance = ANY (v_keys);
+    DELETE FROM duroxide.kv_delta k WHERE k.instance = ANY (v_keys);
+    instances := (SELECT count(*) FROM duroxide.instance i
+        WHERE i.key = ANY (v_keys) AND i.name IS NOT NULL);
+    DELETE FROM duroxide.instance i WHERE i.key = ANY (v_keys);
+    -- The lock goes with the mailbox: a turn in progress cannot commit any more (R8.57).
+    DELETE FROM duroxide.mailbox m WHERE m.instance = ANY (v_keys);
+END
+$body$;
+
+-- Instances that a filter lets through, oldest first (R6.70).
+CREATE FUNCTION duroxide.candidates(p_ids text[], p_completed_before bigint)
+RETURNS TABLE (key bigint, id text, parent text, execution bigint)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT i.key, i.id, i.parent, i.execution FROM duroxide.instance i
+        LEFT JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution
+        WHERE i.name IS NOT NULL AND (p_ids IS NULL OR i.id = ANY (p_ids))
+        AND (p_completed_before IS NULL OR e.completed_at < p_completed_before)
+        ORDER BY i.created_at, i.key;
+END
+$body$;
+
+-- Ended roots without a running descendant that a filter lets through (R6.71, R6.74).
+CREATE FUNCTION duroxide.ended_roots(p_ids text[], p_completed_before bigint, p_limit bigint)
+RETURNS text[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_roots text[] := '{}';
+    v_row record;
+BEGIN
+    FOR v_row IN
+        SELECT c.id FROM duroxide.candidates(p_ids, p_completed_before) c WHERE c.parent IS NULL
+    LOOP
+        EXIT WHEN cardinality(v_roots) >= p_limit;
+        IF duroxide.running_of(duroxide.tree_of(ARRAY[v_row.id])) IS NULL THEN
+            v_roots := v_roots || v_row.id;
+        END IF;
+    END LOOP;
+    RETURN v_roots;
+END
+$body$;
+
+-- Removes old executions of these instances (R6.80 – R6.85): ended, not current, not among the
+-- newest to keep, ended before a time if one is given.
+CREATE FUNCTION duroxide.prune(
+    p_keys bigint[], p_keep bigint, p_completed_before bigint,
+    OUT executions bigint, OUT events bigint)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_instances bigint[];
+    v_numbers bigint[];
+BEGIN
+    PERFORM FROM duroxide.mailbox m
+    WHERE m.instance = ANY (p_keys) ORDER BY m.instance FOR UPDATE;
+    SELECT array_agg(e.instance), array_agg(e.number) INTO v_instances, v_numbers FROM (
+        SELECT e.*, i.execution AS newest,
+            row_number() OVER (PARTITION BY e.instance ORDER BY e.number DESC) AS age
+        FROM duroxide.execution e JOIN duroxide.instance i ON i.key = e.instance
+        WHERE e.instance = ANY (p_keys)) e
+    WHERE e.age > greatest(p_keep, 1) AND e.number IS DISTINCT FROM e.newest
+    AND e.status <> 'Running'
+    AND (p_completed_before IS NULL OR e.completed_at < p_completed_before);
+    DELETE FROM duroxide.history h USING unnest(v_instances, v_numbers) u(instance, number)
+    WHERE h.instance = u.instance AND h.execution = u.number;
+    GET DIAGNOSTICS events = ROW_COUNT;
+    DELETE FROM duroxide.execution e USING unnest(v_instances, v_numbers) u(instance, number)
+    WHERE e.instance = u.instance AND e.number = u.number;
+    GET DIAGNOSTICS executions = ROW_COUNT;
+END
+$body$;

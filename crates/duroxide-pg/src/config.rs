@@ -1,0 +1,136 @@
+//! What a PostgreSQL store can be told.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duroxide_core::clock::Clock;
+
+/// Schema of the store if none is named.
+pub const DEFAULT_SCHEMA: &str = "duroxide";
+
+/// How a store is reached and used.
+///
+/// ```
+/// use duroxide_pg::{MigrationPolicy, ProviderConfig};
+///
+/// let mut config = ProviderConfig::new("postgres://app@db.example/app");
+/// config.schema = "workflows".to_owned();
+/// config.migrations = MigrationPolicy::Verify; // somebody else owns the schema
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ProviderConfig {
+    /// Where the database is: `postgres://user:password@host:port/database`. `sslmode` and
+    /// `sslrootcert` in it are understood, see [`tls`](Self::tls).
+    pub url: String,
+    /// Schema that holds the tables; [`DEFAULT_SCHEMA`].
+    pub schema: String,
+    /// Most connections open at a time; 8.
+    pub pool_size: usize,
+    /// What to do about a schema that is missing or old.
+    pub migrations: MigrationPolicy,
+    /// How long the server works on one call before it gives up; 30 s.
+    pub statement_timeout: Duration,
+    /// How long connecting may take; 10 s.
+    pub connect_timeout: Duration,
+    /// Whether connections are encrypted.
+    pub tls: TlsMode,
+    /// Whom to trust.
+    pub tls_roots: TlsRoots,
+    /// Name that the server shows for the connections; `duroxide`.
+    pub application_name: String,
+    /// Asked for the password, or a token in its place, for every new connection; the one in the
+    /// URL if absent.
+    pub password: Option<Arc<dyn PasswordSource>>,
+    /// Connections go through a pooler that gives them away after each transaction: nothing is set
+    /// for a session. Timeouts then have to be set for the role.
+    pub through_pooler: bool,
+    /// How long messages for an instance that does not exist wait for it before they become dead
+    /// letters (R8.29); one hour.
+    pub orphan_retention: Duration,
+    /// The time by which messages become visible and locks end; the server's clock if absent. For
+    /// tests.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl ProviderConfig {
+    /// Everything as usual, for the database at this URL.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            schema: DEFAULT_SCHEMA.to_owned(),
+            pool_size: 8,
+            migrations: MigrationPolicy::Apply,
+            statement_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            tls: TlsMode::FromUrl,
+            tls_roots: TlsRoots::System,
+            application_name: "duroxide".to_owned(),
+            password: None,
+            through_pooler: false,
+            orphan_retention: Duration::from_secs(3600),
+            clock: None,
+        }
+    }
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may hold a password.
+        f.debug_struct("ProviderConfig")
+            .field("schema", &self.schema)
+            .field("pool_size", &self.pool_size)
+            .field("migrations", &self.migrations)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("tls", &self.tls)
+            .field("application_name", &self.application_name)
+            .field("through_pooler", &self.through_pooler)
+            .field("orphan_retention", &self.orphan_retention)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What to do about a schema that is missing or old.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    /// Make it, or bring it up to date.
+    #[default]
+    Apply,
+    /// Refuse to open the store. For roles that may not create anything.
+    Verify,
+}
+
+/// Whether connections are encrypted, and how much is checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TlsMode {
+    /// What `sslmode` in the URL says; without it [`VerifyFull`](Self::VerifyFull), but
+    /// [`Disable`](Self::Disable) for servers on this machine.
+    #[default]
+    FromUrl,
+    /// No encryption.
+    Disable,
+    /// Encrypted, to whoever answers.
+    Require,
+    /// Encrypted, to a server whose certificate is trusted and carries the name in the URL.
+    VerifyFull,
+}
+
+/// Whose certificates are trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TlsRoots {
+    /// Those the system trusts, or those in the file that `sslrootcert` in the URL names.
+    #[default]
+    System,
+    /// These, in PEM form.
+    Pem(Vec<u8>),
+}
+
+/// Supplies passwords, or tokens that serve as such, for new connections.
+#[async_trait]
+pub trait PasswordSource: Send + Sync {
+    /// A password that is valid now; or why there is none.
+    async fn password(&self) -> Result<String, String>;
+}

@@ -1,0 +1,72 @@
+//! Messages and activities, serialised.
+
+use duroxide_core::model::{WorkItem, kind_of};
+use duroxide_core::provider::Refusal;
+
+/// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i16)]
+pub(crate) enum Kind {
+    /// Anything not named below.
+    Any = 0,
+    /// Brings an instance into being.
+    Start = 1,
+    /// A message for a queue of the instance.
+    Queue = 2,
+}
+
+/// A message, serialised.
+#[derive(Debug)]
+pub(crate) struct MessageDraft<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) kind: Kind,
+    pub(crate) payload: String,
+}
+
+impl<'a> MessageDraft<'a> {
+    /// Refuses activities (R8.10).
+    pub(crate) fn of(item: &'a WorkItem) -> Result<Self, Refusal> {
+        let instance =
+            item.orchestration_key().ok_or_else(|| Refusal::NotAMessage(kind_of(item)))?;
+        let kind = match item {
+            item if item.is_start() => Kind::Start,
+            WorkItem::QueueMessage { .. } => Kind::Queue,
+            _ => Kind::Any,
+        };
+        Ok(Self { instance, kind, payload: json(item) })
+    }
+}
+
+/// An activity, serialised.
+#[derive(Debug)]
+pub(crate) struct WorkDraft<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) execution: u64,
+    pub(crate) activity: u64,
+    pub(crate) tag: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) payload: String,
+}
+
+impl<'a> WorkDraft<'a> {
+    /// Refuses everything that is no activity.
+    pub(crate) fn of(item: &'a WorkItem) -> Result<Self, Refusal> {
+        let WorkItem::ActivityExecute { instance, execution_id, id, session_id, tag, .. } = item
+        else {
+            return Err(Refusal::NotWork(kind_of(item)));
+        };
+        Ok(Self {
+            instance,
+            execution: *execution_id,
+            activity: *id,
+            tag: tag.as_deref(),
+            session: session_id.as_deref(),
+            payload: json(item),
+        })
+    }
+}
+
+fn json(item: &WorkItem) -> String {
+    // Items are plain data: strings, numbers, options and lists. There is nothing to go wrong.
+    serde_json::to_string(item).unwrap_or_default()
+}

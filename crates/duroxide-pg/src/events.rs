@@ -1,0 +1,148 @@
+//! Events as rows, and what they mean for other tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use duroxide_core::model::{Event, EventKind};
+use duroxide_core::provider::Refusal;
+use tokio_postgres::Row;
+
+use crate::numbers::{id_in, id_out, ms_out};
+use crate::text::unpack;
+
+/// Events about to be stored, and what they mean for other tables.
+#[derive(Debug)]
+pub(crate) struct Delta<'a> {
+    pub(crate) events: &'a [Event],
+    pub(crate) bodies: Vec<String>,
+    pub(crate) started: Option<u64>,
+    pub(crate) outcome: Option<u64>,
+    pub(crate) custom_status: Option<Option<&'a str>>,
+    /// All keys were cleared, before the changes in `kv`.
+    pub(crate) cleared: bool,
+    /// The last word on each key: value and time, or nothing if it was cleared (R8.112).
+    pub(crate) kv: BTreeMap<&'a str, Option<(&'a str, u64)>>,
+}
+
+impl<'a> Delta<'a> {
+    /// Serialises events. Ids have to be assigned and different (R8.61, R8.62).
+    pub(crate) fn of(execution_id: u64, events: &'a [Event]) -> Result<Self, Refusal> {
+        let mut delta = Self {
+            events,
+            bodies: Vec::with_capacity(events.len()),
+            started: None,
+            outcome: None,
+            custom_status: None,
+            cleared: false,
+            kv: BTreeMap::new(),
+        };
+        let mut seen = BTreeSet::new();
+        for event in events {
+            let event_id = event.event_id;
+            if event_id == 0 {
+                return Err(Refusal::UnassignedEvent);
+            }
+            if !seen.insert(event_id) {
+                return Err(Refusal::DuplicateEvent { execution_id, event_id });
+            }
+            delta.note(event_id, &event.kind);
+            let body = serde_json::to_string(&event.kind);
+            delta.bodies.push(body.map_err(|why| Refusal::UnreadableHistory(why.to_string()))?);
+        }
+        Ok(delta)
+    }
+
+    fn note(&mut self, event_id: u64, kind: &'a EventKind) {
+        match kind {
+            EventKind::OrchestrationStarted { .. } => self.started = Some(event_id),
+            EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
+                self.outcome = self.outcome.max(Some(event_id));
+            }
+            EventKind::CustomStatusUpdated { status } => {
+                self.custom_status = Some(status.as_deref())
+            }
+            EventKind::KeyValueSet { key, value, last_updated_at_ms } => {
+                self.kv.insert(key, Some((value, *last_updated_at_ms)));
+            }
+            EventKind::KeyValueCleared { key } => {
+                self.kv.insert(key, None);
+            }
+            EventKind::KeyValuesCleared => {
+                self.cleared = true;
+                self.kv.values_mut().for_each(|change| *change = None);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct EventRow {
+    pub(crate) event: u64,
+    source: Option<u64>,
+    at: u64,
+    stamp: String,
+    pub(crate) body: String,
+}
+
+impl EventRow {
+    /// Reads columns event, source, at, stamp, body, from the given one on.
+    pub(crate) fn read(row: &Row, first: usize) -> Self {
+        Self {
+            event: id_out(row.get(first)),
+            source: row.get::<_, Option<i64>>(first + 1).map(id_out),
+            at: ms_out(row.get(first + 2)),
+            stamp: unpack(row.get(first + 3)),
+            body: row.get(first + 4),
+        }
+    }
+
+    /// The event again; an error text that names it if it makes no sense.
+    pub(crate) fn into_event(self, instance: &str, execution: u64) -> Result<Event, String> {
+        let kind: EventKind = serde_json::from_str(&self.body).map_err(|error| {
+            format!("event {} of execution {execution} of {instance}: {error}", self.event)
+        })?;
+        Ok(Event {
+            event_id: self.event,
+            source_event_id: self.source,
+            instance_id: instance.to_owned(),
+            execution_id: execution,
+            timestamp_ms: self.at,
+            duroxide_version: self.stamp,
+            kind,
+        })
+    }
+}
+
+/// All events of a history, or what is wrong with it.
+pub(crate) fn decode(
+    rows: impl Iterator<Item = EventRow>,
+    instance: &str,
+    execution: u64,
+) -> Result<Vec<Event>, Refusal> {
+    let events = rows.map(|row| row.into_event(instance, execution));
+    events.collect::<Result<_, _>>().map_err(Refusal::UnreadableHistory)
+}
+
+/// Columns of events, as arrays.
+pub(crate) struct EventColumns<'a> {
+    pub(crate) ids: Vec<i64>,
+    pub(crate) sources: Vec<Option<i64>>,
+    pub(crate) times: Vec<i64>,
+    pub(crate) stamps: Vec<std::borrow::Cow<'a, str>>,
+    pub(crate) bodies: Vec<&'a str>,
+}
+
+impl<'a> EventColumns<'a> {
+    /// The events of many turns, one after the other.
+    pub(crate) fn of(deltas: impl Iterator<Item = &'a Delta<'a>> + Clone) -> Self {
+        let events = || deltas.clone().flat_map(|delta| delta.events);
+        Self {
+            ids: events().map(|event| id_in(event.event_id)).collect(),
+            sources: events().map(|event| event.source_event_id.map(id_in)).collect(),
+            times: events().map(|event| crate::numbers::ms_in(event.timestamp_ms)).collect(),
+            stamps: events().map(|event| crate::text::pack(&event.duroxide_version)).collect(),
+            bodies: deltas.flat_map(|delta| &delta.bodies).map(String::as_str).collect(),
+        }
+    }
+}

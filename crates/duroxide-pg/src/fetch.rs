@@ -1,0 +1,414 @@
+//! What is fetched: waited for, decoded, made into what the runtime expects.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duroxide_core::clock::millis_rounded_up as millis;
+use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, KvEntry, WorkItem};
+use duroxide_core::provider::{
+    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, SemverRange,
+    SessionFetchConfig, TagFilter,
+};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::error::{Failure, PgError};
+use crate::numbers::{attempts_out, id_out, ms_out, span_in};
+use crate::store::Store;
+use crate::text::{pack, unpack};
+use crate::token;
+
+/// Name and version of an instance that never said (R8.24, R8.25).
+const UNKNOWN: &str = "unknown";
+/// Longer than anybody waits, and safe to add to an instant.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// How long at most until a look at what other nodes did.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long at least: what is due may be in somebody else's hands.
+const PAUSE: Duration = Duration::from_millis(2);
+
+const FETCH_TURNS: &str = "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7)";
+const FETCH_WORK: &str = "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+
+/// What a fetch of turns asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnFetch {
+    pub(crate) lock_ms: u64,
+    /// Pins it can replay; `None` is all (R8.90).
+    pub(crate) pins: Option<SemverRange>,
+    pub(crate) max: usize,
+}
+
+/// What a fetch of an activity asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkFetch {
+    pub(crate) lock_ms: u64,
+    pub(crate) tags: TagFilter,
+    pub(crate) session: Option<SessionFetchConfig>,
+}
+
+/// What a look at a queue came to.
+enum Found<T> {
+    Something(T),
+    /// Nothing, and not before this time, by the store's clock, unless something happens.
+    Nothing(Option<u64>),
+}
+
+impl Store {
+    /// The next turns, without history unless they have none.
+    pub(crate) async fn poll_turns(
+        self: &Arc<Self>,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, Failure> {
+        // R8.90: the first range counts; a filter without one lets nothing through.
+        let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
+            Some(None) => {
+                tokio::time::sleep(poll_timeout).await;
+                return Ok(Vec::new());
+            }
+            Some(Some(range)) => Some(range.clone()),
+            None => None,
+        };
+        let fetch = TurnFetch { lock_ms: millis(lock_timeout), pins, max };
+        let deadline = Instant::now() + poll_timeout.min(FOR_EVER);
+        loop {
+            let bell = self.turns.listen();
+            let (store, asked) = (Arc::clone(self), fetch.clone());
+            let look = async move { store.fetch_turns(asked).await };
+            let store = Arc::clone(self);
+            let give_back = async move |turns: Vec<FetchedTurn>| store.give_turns_back(turns).await;
+            match unbroken(look, give_back).await? {
+                Found::Something(turns) => return Ok(turns),
+                Found::Nothing(_) if deadline <= Instant::now() => return Ok(Vec::new()),
+                Found::Nothing(due) => self.wait(bell, due, deadline).await,
+            }
+        }
+    }
+
+    /// The next activity.
+    pub(crate) async fn poll_work(
+        self: &Arc<Self>,
+        fetch: WorkFetch,
+        poll_timeout: Duration,
+    ) -> Result<Option<(WorkItem, String, u32)>, Failure> {
+        if fetch.tags == TagFilter::None {
+            // R8.79. Waiting keeps the caller from asking again and again.
+            tokio::time::sleep(poll_timeout).await;
+            return Ok(None);
+        }
+        let deadline = Instant::now() + poll_timeout.min(FOR_EVER);
+        loop {
+            let bell = self.work.listen();
+            let (store, asked) = (Arc::clone(self), fetch.clone());
+            let look = async move { store.fetch_work(&asked).await };
+            let store = Arc::clone(self);
+            let give_back = async move |(_, token, _): (WorkItem, String, u32)| {
+                store.give_work_back(&token).await;
+            };
+            match unbroken(look, give_back).await? {
+                Found::Something(work) => {
+                    if fetch.session.is_some() {
+                        // The same owner may be waiting elsewhere for the rows behind this one.
+                        self.work.ring();
+                    }
+                    return Ok(Some(work));
+                }
+                Found::Nothing(_) if deadline <= Instant::now() => return Ok(None),
+                Found::Nothing(due) => self.wait(bell, due, deadline).await,
+            }
+        }
+    }
+
+    /// Waits until there may be something: a call, the time something is due, a look at what others
+    /// did, the end.
+    async fn wait(&self, mut bell: watch::Receiver<u64>, due: Option<u64>, deadline: Instant) {
+        let until_due = due.map_or(LOOK_AGAIN, |due| {
+            Duration::from_millis(due.saturating_sub(self.now_ms())).clamp(PAUSE, LOOK_AGAIN)
+        });
+        let end = deadline.min(Instant::now() + until_due);
+        // The bell ends with the store, which we are part of.
+        drop(tokio::time::timeout_at(end, bell.changed()).await);
+    }
+
+    /// One look for turns.
+    async fn fetch_turns(&self, fetch: TurnFetch) -> Result<Found<Vec<FetchedTurn>>, Failure> {
+        let max = i32::try_from(fetch.max).unwrap_or(i32::MAX);
+        loop {
+            let known = self.known_pins();
+            let admitted = fetch.pins.as_ref().map(|range| known.admitted(range));
+            let node: Option<i64> = None;
+            let rows = self
+                .pool
+                .query(
+                    FETCH_TURNS,
+                    &[
+                        &max,
+                        &span_in(fetch.lock_ms),
+                        &admitted,
+                        &known.count(),
+                        &node,
+                        &self.given_time(),
+                        &self.retention(),
+                    ],
+                )
+                .await?;
+            let Some(first) = rows.first() else { return Ok(Found::Nothing(None)) };
+            self.note_time(first.get("now_ms"));
+            if first.get("new_pins") {
+                self.learn_pins().await?;
+                continue;
+            }
+            if first.get::<_, Option<i64>>("key").is_none() {
+                let due: Option<i64> = first.get("next_due");
+                return Ok(Found::Nothing(due.map(ms_out)));
+            }
+            let turns = self.decode_turns(&rows).await?;
+            if !turns.is_empty() {
+                return Ok(Found::Something(turns));
+            }
+        }
+    }
+
+    /// Turns as the runtime expects them. What cannot be decoded becomes dead letters, and the rest
+    /// of its turn is fetched again, by us or by somebody else (R8.30).
+    async fn decode_turns(&self, rows: &[Row]) -> Result<Vec<FetchedTurn>, Failure> {
+        let mut turns = Vec::with_capacity(rows.len());
+        let mut failure = None;
+        for row in rows {
+            match decode_turn(row) {
+                Ok(turn) => turns.push(turn),
+                Err(undecodable) => {
+                    let (key, secret) = (row.get("key"), row.get("token"));
+                    failure = self.bury_messages(key, secret, &undecodable).await.err().or(failure);
+                }
+            }
+        }
+        match failure {
+            Some(failure) if turns.is_empty() => Err(failure),
+            _ => Ok(turns),
+        }
+    }
+
+    async fn bury_messages(
+        &self,
+        key: i64,
+        secret: Uuid,
+        undecodable: &[(i64, String)],
+    ) -> Result<(), Failure> {
+        const BURY: &str = "SELECT duroxide.bury_messages($1, $2, $3, $4, $5, $6)";
+        let seqs: Vec<i64> = undecodable.iter().map(|(seq, _)| *seq).collect();
+        let reason = |(_, why): &(i64, String)| format!("message cannot be decoded: {why}");
+        let reasons: Vec<String> =
+            undecodable.iter().map(|why| pack(&reason(why)).into_owned()).collect();
+        let (now, retention) = (self.given_time(), self.retention());
+        self.pool.query(BURY, &[&key, &secret, &seqs, &reasons, &now, &retention]).await?;
+        Ok(())
+    }
+
+    /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
+    pub(crate) async fn add_history(&self, turn: &mut FetchedTurn) -> Result<(), Failure> {
+        if turn.history_included {
+            return Ok(());
+        }
+        let (id, execution) = (&turn.item.instance, turn.item.execution_id);
+        match self.history(id, execution, 0, usize::MAX).await {
+            Ok(history) => turn.item.history = history,
+            Err(Failure::Refused(Refusal::UnreadableHistory(why))) => {
+                turn.item.history_error = Some(why);
+                turn.item.kv_snapshot = HashMap::new();
+            }
+            Err(failure) => return Err(failure),
+        }
+        turn.history_included = true;
+        Ok(())
+    }
+
+    /// One look for an activity.
+    async fn fetch_work(
+        &self,
+        fetch: &WorkFetch,
+    ) -> Result<Found<(WorkItem, String, u32)>, Failure> {
+        let (any, untagged, tags) = tags_of(&fetch.tags);
+        let owner = fetch.session.as_ref().map(|session| pack(&session.owner_id));
+        let lease = fetch.session.as_ref().map(|session| span_in(millis(session.lock_timeout)));
+        let (max, node): (i32, Option<i64>) = (1, None);
+        loop {
+            let lock = span_in(fetch.lock_ms);
+            let rows = self
+                .pool
+                .query(
+                    FETCH_WORK,
+                    &[
+                        &max,
+                        &lock,
+                        &any,
+                        &untagged,
+                        &tags,
+                        &owner,
+                        &lease,
+                        &node,
+                        &self.given_time(),
+                    ],
+                )
+                .await?;
+            let Some(row) = rows.first() else { return Ok(Found::Nothing(None)) };
+            self.note_time(row.get("now_ms"));
+            let Some(seq) = row.get::<_, Option<i64>>("seq") else {
+                let due: Option<i64> = row.get("next_due");
+                return Ok(Found::Nothing(due.map(ms_out)));
+            };
+            let secret: Uuid = row.get("token");
+            match serde_json::from_str(row.get("payload")) {
+                Ok(item) => {
+                    let attempts = attempts_out(row.get("attempts"));
+                    return Ok(Found::Something((item, token::of_work(seq, secret), attempts)));
+                }
+                Err(error) => self.bury_work(seq, secret, &error.to_string()).await?,
+            }
+        }
+    }
+
+    async fn bury_work(&self, seq: i64, secret: Uuid, why: &str) -> Result<(), Failure> {
+        const BURY: &str = "SELECT duroxide.bury_work($1, $2, $3, $4)";
+        let reason = format!("activity cannot be decoded: {why}");
+        self.pool.query(BURY, &[&seq, &secret, &pack(&reason), &self.given_time()]).await?;
+        Ok(())
+    }
+
+    async fn give_turns_back(&self, turns: Vec<FetchedTurn>) {
+        for turn in turns {
+            if let Err(error) = self.abandon_turn(&turn.lock_token, None, true).await {
+                log_unclaimed(error);
+            }
+        }
+    }
+
+    async fn give_work_back(&self, token: &str) {
+        if let Err(error) = self.abandon_work(token, 0, true).await {
+            log_unclaimed(error);
+        }
+    }
+}
+
+/// Its lock will run out.
+fn log_unclaimed(failure: Failure) {
+    let error = failure.during("give_back");
+    tracing::warn!(target: "duroxide::providers::postgres", %error, "nobody took what was fetched");
+}
+
+/// Looks to the end, even if the caller is gone meanwhile: what was found then is given back as if
+/// it had not been fetched, so that it does not stay locked until its time is up (R8.33).
+async fn unbroken<T: Send + 'static, Undo>(
+    look: impl Future<Output = Result<Found<T>, Failure>> + Send + 'static,
+    give_back: impl FnOnce(T) -> Undo + Send + 'static,
+) -> Result<Found<T>, Failure>
+where
+    Undo: Future<Output = ()> + Send,
+{
+    let (reply, answer) = oneshot::channel();
+    tokio::spawn(async move {
+        if let Err(Ok(Found::Something(unclaimed))) = reply.send(look.await) {
+            give_back(unclaimed).await;
+        }
+    });
+    let gone = |_| PgError::Connection { reason: "the store is closing".to_owned() };
+    answer.await.map_err(gone)?
+}
+
+/// A turn as the runtime expects it, or the messages that make no sense.
+fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> {
+    let instance = unpack(row.get("id"));
+    let seqs: Vec<i64> = row.get("seqs");
+    let payloads: Vec<&str> = row.get::<_, Option<_>>("payloads").unwrap_or_default();
+    let mut messages = Vec::with_capacity(payloads.len());
+    let mut undecodable = Vec::new();
+    for (seq, payload) in seqs.into_iter().zip(payloads) {
+        match serde_json::from_str::<WorkItem>(payload) {
+            Ok(item) if item.orchestration_key() == Some(instance.as_str()) => messages.push(item),
+            Ok(item) => {
+                undecodable.push((seq, format!("it is for {:?}", item.orchestration_key())))
+            }
+            Err(error) => undecodable.push((seq, error.to_string())),
+        }
+    }
+    if !undecodable.is_empty() {
+        return Err(undecodable);
+    }
+    let (orchestration_name, version, execution_id) = identity(row)
+        .or_else(|| messages.iter().find_map(identity_of_start))
+        .unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let last_event_id = row.get::<_, Option<i64>>("last_event").map_or(0, id_out);
+    let item = OrchestrationItem {
+        instance,
+        orchestration_name,
+        execution_id,
+        version,
+        history: Vec::new(),
+        messages,
+        history_error: None,
+        kv_snapshot: kv_snapshot(row),
+    };
+    Ok(FetchedTurn {
+        item,
+        lock_token: token::of_turn(row.get("key"), row.get("token")),
+        attempt_count: attempts_out(row.get::<_, Option<i64>>("attempts").unwrap_or(1)),
+        last_event_id,
+        history_included: last_event_id == 0,
+    })
+}
+
+/// Who an instance is: by its row (R8.24), else by its start event (R8.25).
+fn identity(row: &Row) -> Option<(String, String, u64)> {
+    let execution = row.get::<_, Option<i64>>("execution").map_or(INITIAL_EXECUTION_ID, id_out);
+    if let Some(name) = row.get::<_, Option<String>>("name") {
+        let version: Option<String> = row.get("version");
+        return Some((unpack(name), unpack(version.unwrap_or_default()), execution));
+    }
+    match serde_json::from_str(row.get::<_, Option<&str>>("start_body")?).ok()? {
+        EventKind::OrchestrationStarted { name, version, .. } => Some((name, version, execution)),
+        _ => None,
+    }
+}
+
+/// Who an instance is, by the message that starts it (R8.25).
+fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
+            let version = version.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+            Some((orchestration.clone(), version, INITIAL_EXECUTION_ID))
+        }
+        _ => None,
+    }
+}
+
+fn kv_snapshot(row: &Row) -> HashMap<String, KvEntry> {
+    let keys: Vec<String> = row.get::<_, Option<_>>("kv_keys").unwrap_or_default();
+    let values: Vec<String> = row.get::<_, Option<_>>("kv_values").unwrap_or_default();
+    let times: Vec<i64> = row.get::<_, Option<_>>("kv_times").unwrap_or_default();
+    let entry = |((key, value), at)| {
+        (unpack(key), KvEntry { value: unpack(value), last_updated_at_ms: ms_out(at) })
+    };
+    keys.into_iter().zip(values).zip(times).map(entry).collect()
+}
+
+/// Whether all, whether those without, and which tags a worker takes.
+fn tags_of(filter: &TagFilter) -> (bool, bool, Vec<String>) {
+    let packed = |tags: &std::collections::HashSet<String>| {
+        tags.iter().map(|tag| pack(tag).into_owned()).collect()
+    };
+    match filter {
+        TagFilter::Any => (true, true, Vec::new()),
+        TagFilter::None => (false, false, Vec::new()),
+        TagFilter::DefaultOnly => (false, true, Vec::new()),
+        TagFilter::Tags(tags) => (false, false, packed(tags)),
+        TagFilter::DefaultAnd(tags) => (false, true, packed(tags)),
+    }
+}

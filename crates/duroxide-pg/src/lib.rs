@@ -1,0 +1,42 @@
+//! The shared store of Duroxide: one PostgreSQL database, any number of nodes.
+//!
+//! ```no_run
+//! # async fn open() -> Result<(), duroxide_pg::PgError> {
+//! use duroxide_pg::PostgresProvider;
+//!
+//! let store = PostgresProvider::new("postgres://app:secret@db.example/app").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: `store.rs` (open), `provider.rs` and `admin.rs` (the contract, method by method),
+//! `fetch.rs`, `commit.rs`, `writes.rs`, `reads.rs`, `manage.rs` (a function of the schema or a
+//! query each), `pool.rs` and `connection.rs`, and `migrations/` (the schema, where the rules are).
+
+mod config;
+mod error;
+mod store;
+mod provider;
+mod admin;
+mod fetch;
+mod commit;
+mod writes;
+mod reads;
+mod manage;
+mod drafts;
+mod events;
+mod pins;
+mod token;
+mod text;
+mod numbers;
+mod schema;
+mod pool;
+mod connection;
+mod target;
+mod tls;
+
+pub use config::{
+    DEFAULT_SCHEMA, MigrationPolicy, PasswordSource, ProviderConfig, TlsMode, TlsRoots,
+};
+pub use error::PgError;
+pub use store::PostgresProvider;

@@ -1,0 +1,151 @@
+//! Where the server is, by its URL and the other settings.
+
+use std::str::FromStr;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::config::{ProviderConfig, TlsMode};
+use crate::error::PgError;
+use crate::tls;
+
+/// A server, and how to connect to it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    pub(crate) tls: Option<MakeRustlsConnect>,
+}
+
+impl Target {
+    /// Reads the settings.
+    pub(crate) fn of(settings: &ProviderConfig) -> Result<Self, PgError> {
+        let (url, options) = split(&settings.url);
+        let invalid = |reason: String| PgError::InvalidConfig { reason };
+        let mut config = Config::from_str(&url).map_err(|error| {
+            // The error does not repeat the URL, which may hold a password.
+            invalid(format!("the URL cannot be read: {error}"))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(invalid("the URL names no host".to_owned()));
+        }
+        let mode = match settings.tls {
+            TlsMode::FromUrl => mode(options.mode.as_deref(), &config)?,
+            given => given,
+        };
+        let tls = tls::connector(mode, &settings.tls_roots, options.root_file.as_deref())?;
+        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+        config.application_name(&settings.application_name);
+        config.connect_timeout(settings.connect_timeout);
+        if !settings.through_pooler {
+            let millis = settings.statement_timeout.as_millis().clamp(1, i32::MAX as u128);
+            // Row by row, statement by statement: what a function sees depends on it.
+            config.options(format!(
+                "-c statement_timeout={millis} -c default_transaction_isolation=read\\ committed"
+            ));
+        }
+        Ok(Self { config, tls })
+    }
+}
+
+/// What the URL says about encryption, in words that the driver does not know.
+#[derive(Default)]
+struct TlsOptions {
+    mode: Option<String>,
+    root_file: Option<String>,
+}
+
+fn split(url: &str) -> (String, TlsOptions) {
+    let mut found = TlsOptions::default();
+    let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), found) };
+    let mut kept = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("sslmode", value)) => found.mode = Some(value.to_owned()),
+            Some(("sslrootcert", value)) => found.root_file = Some(unescape(value)),
+            _ => kept.push(pair),
+        }
+    }
+    if kept.is_empty() {
+        return (address.to_owned(), found);
+    }
+    (format!("{address}?{}", kept.join("&")), found)
+}
+
+fn mode(named: Option<&str>, config: &Config) -> Result<TlsMode, PgError> {
+    match named {
+        Some("disable") => Ok(TlsMode::Disable),
+        Some("require") => Ok(TlsMode::Require),
+        Some("verify-ca" | "verify-full") => Ok(TlsMode::VerifyFull),
+        Some("allow" | "prefer") | None if config.get_hosts().iter().all(is_local) => {
+            Ok(TlsMode::Disable)
+        }
+        Some("allow" | "prefer") | None => Ok(TlsMode::VerifyFull),
+        Some(other) => {
+            Err(PgError::InvalidConfig { reason: format!("there is no sslmode {other:?}") })
+        }
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            let address = name.parse::<std::net::IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+/// Percent signs in the value of a URL's option.
+fn unescape(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let hex = (first == b'%').then(|| tail.get(..2)).flatten();
+        let code = hex.and_then(|hex| std::str::from_utf8(hex).ok());
+        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(url: &str) -> Result<TlsMode, PgError> {
+        let (url, options) = split(url);
+        mode(options.mode.as_deref(), &Config::from_str(&url).unwrap())
+    }
+
+    #[test]
+    fn servers_elsewhere_have_to_prove_who_they_are() {
+        assert_eq!(mode_of("postgres://u@localhost/d"), Ok(TlsMode::Disable));
+        assert_eq!(mode_of("postgres://u@127.0.0.1:9/d?sslmode=prefer"), Ok(TlsMode::Disable));
+        assert_eq!(mode_of("postgres://u@db.example/d"), Ok(TlsMode::VerifyFull));
+        assert_eq!(mode_of("postgres://u@db.example/d?sslmode=prefer"), Ok(TlsMode::VerifyFull));
+        assert_eq!(mode_of("postgres://u@db.example/d?sslmode=require"), Ok(TlsMode::Require));
+        assert_eq!(mode_of("postgres://u@db.example/d?sslmode=disable"), Ok(TlsMode::Disable));
+        assert!(mode_of("postgres://u@db.example/d?sslmode=perhaps").is_err());
+    }
+
+    #[test]
+    fn what_the_driver_does_not_know_is_taken_out_of_the_url() {
+        let (url, options) =
+            split("postgres://u@h/d?sslrootcert=/a%20b.pem&keepalives=1&sslmode=verify-full");
+        assert_eq!(url, "postgres://u@h/d?keepalives=1");
+        assert_eq!(options.root_file.as_deref(), Some("/a b.pem"));
+        assert_eq!(options.mode.as_deref(), Some("verify-full"));
+        assert_eq!(split("postgres://u@h/d?sslmode=require").0, "postgres://u@h/d");
+    }
+}

@@ -1,0 +1,113 @@
+//! The whole validation suite, plain and instrumented.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duroxide::provider_validation::{ProviderFactory, run_all_validations};
+use duroxide::providers::Provider;
+use duroxide::providers::instrumented::InstrumentedProvider;
+use duroxide_pg::{PostgresProvider, ProviderConfig};
+use support::TestSchema;
+
+const ROT_HISTORY: &str = "UPDATE history SET body = '{bits rotted'
+     WHERE instance = (SELECT key FROM instance WHERE id = $1)";
+const ROT_MESSAGES: &str = "UPDATE message SET payload = '{bits rotted'
+     WHERE instance = (SELECT key FROM instance WHERE id = $1)";
+const ROT_WORK: &str = "UPDATE work SET payload = '{bits rotted'
+     WHERE instance = (SELECT key FROM instance WHERE id = $1)";
+/// An attempt that is under way is written down when it has failed.
+const COUNT_ATTEMPTS: &str = "SELECT coalesce(max(a.attempts), 0) FROM (
+         SELECT q.instance, q.attempts
+             + (m.token IS NOT NULL AND NOT m.counted AND q.seq = ANY (m.taken))::integer AS attempts
+         FROM message q JOIN mailbox m ON m.instance = q.instance
+         UNION ALL SELECT instance, attempts FROM hidden) a
+     WHERE a.instance = (SELECT key FROM instance WHERE id = $1)";
+
+/// Makes stores in schemas of their own, and damages the latest.
+struct Factory {
+    schemas: Mutex<Vec<TestSchema>>,
+    instrumented: bool,
+}
+
+impl Factory {
+    /// `None` if there is no server.
+    fn new(instrumented: bool) -> Option<Self> {
+        support::has_server().then(|| Self { schemas: Mutex::default(), instrumented })
+    }
+
+    fn new_schema(&self) -> ProviderConfig {
+        let schema = TestSchema::new().expect("there is a server");
+        let config = schema.config();
+        self.schemas.lock().unwrap().push(schema);
+        config
+    }
+
+    async fn open(&self, config: ProviderConfig) -> Arc<dyn Provider> {
+        let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
+        if self.instrumented { Arc::new(InstrumentedProvider::new(store, None)) } else { store }
+    }
+
+    async fn stranger(&self) -> tokio_postgres::Client {
+        let latest = self.schemas.lock().unwrap().last().unwrap().config();
+        support::stranger(&latest).await
+    }
+}
+
+#[async_trait]
+impl ProviderFactory for Factory {
+    async fn create_provider(&self) -> Arc<dyn Provider> {
+        self.open(self.new_schema()).await
+    }
+
+    fn lock_timeout(&self) -> Duration {
+        Duration::from_millis(500)
+    }
+
+    async fn corrupt_instance_history(&self, instance: &str) {
+        self.stranger().await.execute(ROT_HISTORY, &[&instance]).await.unwrap();
+    }
+
+    async fn get_max_attempt_count(&self, instance: &str) -> u32 {
+        let row = self.stranger().await.query_one(COUNT_ATTEMPTS, &[&instance]).await.unwrap();
+        u32::try_from(row.get::<_, i64>(0)).unwrap()
+    }
+
+    async fn create_second(&self, _first: &Arc<dyn Provider>) -> Option<Arc<dyn Provider>> {
+        let latest = self.schemas.lock().unwrap().last()?.config();
+        Some(self.open(latest).await)
+    }
+
+    async fn create_with_orphan_retention(&self, retention: Duration) -> Option<Arc<dyn Provider>> {
+        let mut config = self.new_schema();
+        config.orphan_retention = retention;
+        Some(self.open(config).await)
+    }
+
+    async fn corrupt_queued_messages(&self, instance: &str) -> bool {
+        0 < self.stranger().await.execute(ROT_MESSAGES, &[&instance]).await.unwrap()
+    }
+
+    async fn corrupt_queued_work(&self, instance: &str) -> bool {
+        0 < self.stranger().await.execute(ROT_WORK, &[&instance]).await.unwrap()
+    }
+}
+
+mod plain {
+    use super::*;
+    duroxide::provider_validation_tests!(match Factory::new(false) {
+        Some(factory) => factory,
+        None => return,
+    });
+}
+
+/// Through the wrapper that measures: in one go, since each check is a test of its own above.
+#[tokio::test]
+async fn instrumented() {
+    let Some(factory) = Factory::new(true) else { return };
+    let report = run_all_validations(&factory).await;
+    assert!(report.is_ok(), "{report}");
+}
