@@ -158,17 +158,8 @@ impl From<tokio_postgres::Error> for PgError {
 impl PgError {
     /// An error that the server knows nothing of.
     fn of_client(error: &tokio_postgres::Error) -> Self {
-        use std::error::Error;
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let reason =
-            format!("{error}{}", if error.to_string().contains(&cause) { "" } else { &cause });
-        if error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()) {
-            return Self::Connection { reason };
-        }
-        if reason.contains("TLS") {
-            return Self::Tls { reason };
-        }
-        Self::Connection { reason }
+        let reason = error.to_string();
+        if reason.contains("TLS") { Self::Tls { reason } } else { Self::Connection { reason } }
     }
 }
 

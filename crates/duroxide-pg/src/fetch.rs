@@ -1,29 +1,27 @@
 //! What is fetched: waited for, decoded, made into what the runtime expects.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide_core::clock::millis_rounded_up as millis;
-use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, KvEntry, WorkItem};
+use duroxide_core::model::WorkItem;
 use duroxide_core::provider::{
-    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, SemverRange,
-    SessionFetchConfig, TagFilter,
+    DispatcherCapabilityFilter, FetchedTurn, Refusal, SemverRange, SessionFetchConfig, TagFilter,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::error::{Failure, PgError};
-use crate::numbers::{attempts_out, id_out, ms_out, span_in};
+use crate::error::Failure;
+use crate::looks::Found;
+use crate::numbers::{attempts_out, ms_out, span_in};
 use crate::store::Store;
-use crate::text::{pack, unpack};
+use crate::text::pack;
 use crate::token;
+use crate::turn::decode_turn;
 
-/// Name and version of an instance that never said (R8.24, R8.25).
-const UNKNOWN: &str = "unknown";
 /// Longer than anybody waits, and safe to add to an instant.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How long at most until a look at what other nodes did.
@@ -41,6 +39,28 @@ pub(crate) struct TurnFetch {
     /// Pins it can replay; `None` is all (R8.90).
     pub(crate) pins: Option<SemverRange>,
     pub(crate) max: usize,
+    pub(crate) with_history: bool,
+}
+
+impl TurnFetch {
+    /// Turns without history; `None` if the filter lets nothing through. Of its ranges the first
+    /// counts (R8.90).
+    pub(crate) fn new(
+        lock_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Option<Self> {
+        let pins = match filter {
+            Some(filter) => Some(filter.supported_duroxide_versions.first()?.clone()),
+            None => None,
+        };
+        Some(Self { lock_ms: millis(lock_timeout), pins, max, with_history: false })
+    }
+
+    /// The same with history.
+    pub(crate) fn with_history(self) -> Self {
+        Self { with_history: true, ..self }
+    }
 }
 
 /// What a fetch of an activity asks for.
@@ -51,32 +71,18 @@ pub(crate) struct WorkFetch {
     pub(crate) session: Option<SessionFetchConfig>,
 }
 
-/// What a look at a queue came to.
-enum Found<T> {
-    Something(T),
-    /// Nothing, and not before this time, by the store's clock, unless something happens.
-    Nothing(Option<u64>),
-}
-
 impl Store {
-    /// The next turns, without history unless they have none.
+    /// The next turns.
     pub(crate) async fn poll_turns(
         self: &Arc<Self>,
-        lock_timeout: Duration,
+        fetch: Option<TurnFetch>,
         poll_timeout: Duration,
-        filter: Option<&DispatcherCapabilityFilter>,
-        max: usize,
     ) -> Result<Vec<FetchedTurn>, Failure> {
-        // R8.90: the first range counts; a filter without one lets nothing through.
-        let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
-            Some(None) => {
-                tokio::time::sleep(poll_timeout).await;
-                return Ok(Vec::new());
-            }
-            Some(Some(range)) => Some(range.clone()),
-            None => None,
+        let Some(fetch) = fetch else {
+            // Waiting keeps the caller from asking again and again.
+            tokio::time::sleep(poll_timeout).await;
+            return Ok(Vec::new());
         };
-        let fetch = TurnFetch { lock_ms: millis(lock_timeout), pins, max };
         let deadline = Instant::now() + poll_timeout.min(FOR_EVER);
         loop {
             let bell = self.turns.listen();
@@ -84,7 +90,7 @@ impl Store {
             let look = async move { store.fetch_turns(asked).await };
             let store = Arc::clone(self);
             let give_back = async move |turns: Vec<FetchedTurn>| store.give_turns_back(turns).await;
-            match unbroken(look, give_back).await? {
+            match self.looks.look(look, give_back).await? {
                 Found::Something(turns) => return Ok(turns),
                 Found::Nothing(_) if deadline <= Instant::now() => return Ok(Vec::new()),
                 Found::Nothing(due) => self.wait(bell, due, deadline).await,
@@ -112,7 +118,7 @@ impl Store {
             let give_back = async move |(_, token, _): (WorkItem, String, u32)| {
                 store.give_work_back(&token).await;
             };
-            match unbroken(look, give_back).await? {
+            match self.looks.look(look, give_back).await? {
                 Found::Something(work) => {
                     if fetch.session.is_some() {
                         // The same owner may be waiting elsewhere for the rows behind this one.
@@ -169,7 +175,13 @@ impl Store {
                 let due: Option<i64> = first.get("next_due");
                 return Ok(Found::Nothing(due.map(ms_out)));
             }
-            let turns = self.decode_turns(&rows).await?;
+            let mut turns = self.decode_turns(&rows).await?;
+            if fetch.with_history
+                && let Err(failure) = self.add_histories(&mut turns).await
+            {
+                self.give_turns_back(turns).await;
+                return Err(failure);
+            }
             if !turns.is_empty() {
                 return Ok(Found::Something(turns));
             }
@@ -212,21 +224,20 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).
-    pub(crate) async fn add_history(&self, turn: &mut FetchedTurn) -> Result<(), Failure> {
-        if turn.history_included {
-            return Ok(());
-        }
-        let (id, execution) = (&turn.item.instance, turn.item.execution_id);
-        match self.history(id, execution, 0, usize::MAX).await {
-            Ok(history) => turn.item.history = history,
-            Err(Failure::Refused(Refusal::UnreadableHistory(why))) => {
-                turn.item.history_error = Some(why);
-                turn.item.kv_snapshot = HashMap::new();
+    /// Reads the histories into turns. One that makes no sense is reported in its turn (R8.31).
+    async fn add_histories(&self, turns: &mut [FetchedTurn]) -> Result<(), Failure> {
+        for turn in turns.iter_mut().filter(|turn| !turn.history_included) {
+            let (id, execution) = (&turn.item.instance, turn.item.execution_id);
+            match self.history(id, execution, 0, usize::MAX).await {
+                Ok(history) => turn.item.history = history,
+                Err(Failure::Refused(Refusal::UnreadableHistory(why))) => {
+                    turn.item.history_error = Some(why);
+                    turn.item.kv_snapshot = HashMap::new();
+                }
+                Err(failure) => return Err(failure),
             }
-            Err(failure) => return Err(failure),
+            turn.history_included = true;
         }
-        turn.history_included = true;
         Ok(())
     }
 
@@ -301,102 +312,6 @@ impl Store {
 fn log_unclaimed(failure: Failure) {
     let error = failure.during("give_back");
     tracing::warn!(target: "duroxide::providers::postgres", %error, "nobody took what was fetched");
-}
-
-/// Looks to the end, even if the caller is gone meanwhile: what was found then is given back as if
-/// it had not been fetched, so that it does not stay locked until its time is up (R8.33).
-async fn unbroken<T: Send + 'static, Undo>(
-    look: impl Future<Output = Result<Found<T>, Failure>> + Send + 'static,
-    give_back: impl FnOnce(T) -> Undo + Send + 'static,
-) -> Result<Found<T>, Failure>
-where
-    Undo: Future<Output = ()> + Send,
-{
-    let (reply, answer) = oneshot::channel();
-    tokio::spawn(async move {
-        if let Err(Ok(Found::Something(unclaimed))) = reply.send(look.await) {
-            give_back(unclaimed).await;
-        }
-    });
-    let gone = |_| PgError::Connection { reason: "the store is closing".to_owned() };
-    answer.await.map_err(gone)?
-}
-
-/// A turn as the runtime expects it, or the messages that make no sense.
-fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> {
-    let instance = unpack(row.get("id"));
-    let seqs: Vec<i64> = row.get("seqs");
-    let payloads: Vec<&str> = row.get::<_, Option<_>>("payloads").unwrap_or_default();
-    let mut messages = Vec::with_capacity(payloads.len());
-    let mut undecodable = Vec::new();
-    for (seq, payload) in seqs.into_iter().zip(payloads) {
-        match serde_json::from_str::<WorkItem>(payload) {
-            Ok(item) if item.orchestration_key() == Some(instance.as_str()) => messages.push(item),
-            Ok(item) => {
-                undecodable.push((seq, format!("it is for {:?}", item.orchestration_key())))
-            }
-            Err(error) => undecodable.push((seq, error.to_string())),
-        }
-    }
-    if !undecodable.is_empty() {
-        return Err(undecodable);
-    }
-    let (orchestration_name, version, execution_id) = identity(row)
-        .or_else(|| messages.iter().find_map(identity_of_start))
-        .unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
-    let last_event_id = row.get::<_, Option<i64>>("last_event").map_or(0, id_out);
-    let item = OrchestrationItem {
-        instance,
-        orchestration_name,
-        execution_id,
-        version,
-        history: Vec::new(),
-        messages,
-        history_error: None,
-        kv_snapshot: kv_snapshot(row),
-    };
-    Ok(FetchedTurn {
-        item,
-        lock_token: token::of_turn(row.get("key"), row.get("token")),
-        attempt_count: attempts_out(row.get::<_, Option<i64>>("attempts").unwrap_or(1)),
-        last_event_id,
-        history_included: last_event_id == 0,
-    })
-}
-
-/// Who an instance is: by its row (R8.24), else by its start event (R8.25).
-fn identity(row: &Row) -> Option<(String, String, u64)> {
-    let execution = row.get::<_, Option<i64>>("execution").map_or(INITIAL_EXECUTION_ID, id_out);
-    if let Some(name) = row.get::<_, Option<String>>("name") {
-        let version: Option<String> = row.get("version");
-        return Some((unpack(name), unpack(version.unwrap_or_default()), execution));
-    }
-    match serde_json::from_str(row.get::<_, Option<&str>>("start_body")?).ok()? {
-        EventKind::OrchestrationStarted { name, version, .. } => Some((name, version, execution)),
-        _ => None,
-    }
-}
-
-/// Who an instance is, by the message that starts it (R8.25).
-fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
-    match item {
-        WorkItem::StartOrchestration { orchestration, version, .. }
-        | WorkItem::ContinueAsNew { orchestration, version, .. } => {
-            let version = version.clone().unwrap_or_else(|| UNKNOWN.to_owned());
-            Some((orchestration.clone(), version, INITIAL_EXECUTION_ID))
-        }
-        _ => None,
-    }
-}
-
-fn kv_snapshot(row: &Row) -> HashMap<String, KvEntry> {
-    let keys: Vec<String> = row.get::<_, Option<_>>("kv_keys").unwrap_or_default();
-    let values: Vec<String> = row.get::<_, Option<_>>("kv_values").unwrap_or_default();
-    let times: Vec<i64> = row.get::<_, Option<_>>("kv_times").unwrap_or_default();
-    let entry = |((key, value), at)| {
-        (unpack(key), KvEntry { value: unpack(value), last_updated_at_ms: ms_out(at) })
-    };
-    keys.into_iter().zip(values).zip(times).map(entry).collect()
 }
 
 /// Whether all, whether those without, and which tags a worker takes.

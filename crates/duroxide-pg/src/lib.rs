@@ -19,6 +19,8 @@ mod store;
 mod provider;
 mod admin;
 mod fetch;
+mod turn;
+mod looks;
 mod commit;
 mod writes;
 mod reads;

@@ -15,7 +15,7 @@ use duroxide_core::provider::{
 
 use crate::commit::CommitDraft;
 use crate::error::Failure;
-use crate::fetch::WorkFetch;
+use crate::fetch::{TurnFetch, WorkFetch};
 use crate::store::{PostgresProvider, Store};
 
 #[async_trait]
@@ -34,11 +34,10 @@ impl Provider for PostgresProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        const NAME: &str = "fetch_orchestration_item";
-        let turns = self.store.poll_turns(lock_timeout, poll_timeout, filter, 1).await;
-        let Some(mut turn) = turns.map_err(during(NAME))?.pop() else { return Ok(None) };
-        self.store.add_history(&mut turn).await.map_err(during(NAME))?;
-        Ok(Some((turn.item, turn.lock_token, turn.attempt_count)))
+        let fetch = TurnFetch::new(lock_timeout, filter, 1).map(TurnFetch::with_history);
+        let turns = self.store.poll_turns(fetch, poll_timeout).await;
+        let turn = turns.map_err(during("fetch_orchestration_item"))?.pop();
+        Ok(turn.map(|turn| (turn.item, turn.lock_token, turn.attempt_count)))
     }
 
     async fn ack_orchestration_item(
@@ -235,7 +234,8 @@ impl Provider for PostgresProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
-        let turns = self.store.poll_turns(lock_timeout, poll_timeout, filter, 1).await;
+        let fetch = TurnFetch::new(lock_timeout, filter, 1);
+        let turns = self.store.poll_turns(fetch, poll_timeout).await;
         Ok(turns.map_err(during("fetch_turn"))?.pop())
     }
 
@@ -246,10 +246,11 @@ impl Provider for PostgresProvider {
         filter: Option<&DispatcherCapabilityFilter>,
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
-        self.store
-            .poll_turns(lock_timeout, poll_timeout, filter, max)
-            .await
-            .map_err(during("fetch_turns"))
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let fetch = TurnFetch::new(lock_timeout, filter, max);
+        self.store.poll_turns(fetch, poll_timeout).await.map_err(during("fetch_turns"))
     }
 
     async fn read_history_from(

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::config::{MigrationPolicy, ProviderConfig};
 use crate::error::{Failure, PgError};
+use crate::looks::Looks;
 use crate::numbers::{ms_in, ms_out, span_in};
 use crate::pins::Pins;
 use crate::pool::Pool;
@@ -91,6 +92,7 @@ pub(crate) struct Store {
     pub(crate) turns: Bell,
     /// Rung when there may be activities.
     pub(crate) work: Bell,
+    pub(crate) looks: Looks,
     pub(crate) pins: Mutex<Arc<Pins>>,
     /// How far the server's clock is ahead of ours.
     ahead_ms: AtomicI64,
@@ -102,6 +104,7 @@ impl Store {
             pool: Pool::new(config)?,
             turns: Bell::new(),
             work: Bell::new(),
+            looks: Looks::new(),
             pins: Mutex::default(),
             ahead_ms: AtomicI64::new(0),
         })

@@ -1,4 +1,4 @@
-//! The whole validation suite, plain and instrumented.
+//! The whole validation suite.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duroxide::provider_validation::{ProviderFactory, run_all_validations};
+use duroxide::provider_validation::ProviderFactory;
 use duroxide::providers::Provider;
-use duroxide::providers::instrumented::InstrumentedProvider;
 use duroxide_pg::{PostgresProvider, ProviderConfig};
 use support::TestSchema;
 
@@ -30,13 +29,12 @@ const COUNT_ATTEMPTS: &str = "SELECT coalesce(max(a.attempts), 0) FROM (
 /// Makes stores in schemas of their own, and damages the latest.
 struct Factory {
     schemas: Mutex<Vec<TestSchema>>,
-    instrumented: bool,
 }
 
 impl Factory {
     /// `None` if there is no server.
-    fn new(instrumented: bool) -> Option<Self> {
-        support::has_server().then(|| Self { schemas: Mutex::default(), instrumented })
+    fn new() -> Option<Self> {
+        support::has_server().then(|| Self { schemas: Mutex::default() })
     }
 
     fn new_schema(&self) -> ProviderConfig {
@@ -47,8 +45,7 @@ impl Factory {
     }
 
     async fn open(&self, config: ProviderConfig) -> Arc<dyn Provider> {
-        let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
-        if self.instrumented { Arc::new(InstrumentedProvider::new(store, None)) } else { store }
+        Arc::new(PostgresProvider::new_with_config(config).await.unwrap())
     }
 
     async fn stranger(&self) -> tokio_postgres::Client {
@@ -96,18 +93,7 @@ impl ProviderFactory for Factory {
     }
 }
 
-mod plain {
-    use super::*;
-    duroxide::provider_validation_tests!(match Factory::new(false) {
-        Some(factory) => factory,
-        None => return,
-    });
-}
-
-/// Through the wrapper that measures: in one go, since each check is a test of its own above.
-#[tokio::test]
-async fn instrumented() {
-    let Some(factory) = Factory::new(true) else { return };
-    let report = run_all_validations(&factory).await;
-    assert!(report.is_ok(), "{report}");
-}
+duroxide::provider_validation_tests!(match Factory::new() {
+    Some(factory) => factory,
+    None => return,
+});
