@@ -23,7 +23,7 @@ DECLARE
     v_kinds smallint[];
     v_seqs bigint[];
 BEGIN
-    IF EXISTS (SELECT FROM duroxide.hidden WHERE visible_at <= p_now) THEN
+    IF (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1) <= p_now THEN
         v_keys := array(
             SELECT DISTINCT d.instance FROM (
                 SELECT q.instance FROM duroxide.hidden q
@@ -43,7 +43,8 @@ BEGIN
             PERFORM duroxide.rouse(v_keys, v_kinds, p_retention);
         END IF;
     END IF;
-    IF EXISTS (SELECT FROM duroxide.mailbox WHERE wake_at <= p_now) THEN
+    IF (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
+        ORDER BY wake_at LIMIT 1) <= p_now THEN
         v_keys := array(
             SELECT m.instance FROM duroxide.mailbox m WHERE m.wake_at <= p_now
             ORDER BY m.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);

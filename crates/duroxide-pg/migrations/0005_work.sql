@@ -23,7 +23,8 @@ BEGIN
 END
 $body$;
 
--- The oldest activities without session that can be fetched, locked against other fetches.
+-- The oldest activities without session that can be fetched, locked against other fetches. Rows
+-- with one tag are ordered by it as well, so that no other index seems to do.
 CREATE FUNCTION duroxide.choose_work(
     p_max integer, p_any boolean, p_untagged boolean, p_tags text[])
 RETURNS bigint[]
@@ -43,7 +44,7 @@ BEGIN
             SELECT c.seq FROM tag CROSS JOIN LATERAL (
                 SELECT w.seq FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
-                ORDER BY w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
+                ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
             ORDER BY c.seq LIMIT p_max);
     END IF;
     RETURN array(
@@ -53,7 +54,7 @@ BEGIN
             SELECT w.seq FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = duroxide.tag_key(t.tag)
             AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
-            ORDER BY w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
         ORDER BY c.seq LIMIT p_max);
 END
 $body$;
@@ -125,7 +126,8 @@ DECLARE
     v_seqs bigint[];
     v_before bigint;
 BEGIN
-    IF EXISTS (SELECT FROM duroxide.work WHERE wake_at <= v_now) THEN
+    IF (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL
+        ORDER BY wake_at LIMIT 1) <= v_now THEN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
