@@ -3,7 +3,7 @@
 use duroxide_core::model::{EventKind, KvEntry};
 use duroxide_core::provider::SemverRange;
 
-use super::{AbandonTurn, Op};
+use super::{AbandonTurn, Lasts, Op};
 use crate::error::{OpError, is_unreadable};
 use crate::mailbox;
 use crate::tables::instances::{self, Instance};
@@ -58,8 +58,8 @@ impl Op for FetchTurn {
         Ok(turns)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 
     fn is_worth_waiting_for(output: &Vec<TakenTurn>) -> bool {

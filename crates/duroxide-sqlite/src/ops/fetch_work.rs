@@ -3,7 +3,7 @@
 use duroxide_core::clock::millis_rounded_up;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
-use super::{AbandonWork, Op};
+use super::{AbandonWork, Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
@@ -52,8 +52,8 @@ impl Op for FetchWork {
         Ok(Some(TakenWork { seq, secret, attempts, payload }))
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 
     fn is_worth_waiting_for(output: &Option<TakenWork>) -> bool {
