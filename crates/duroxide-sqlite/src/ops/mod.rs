@@ -32,7 +32,7 @@ pub(crate) use commit_turn::{CommitTurn, Delta};
 pub(crate) use delete::{DeleteBulk, DeleteExactly, DeleteTree};
 pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};
 pub(crate) use fetch_turn::{FetchTurn, TakenTurn};
-pub(crate) use fetch_work::FetchWork;
+pub(crate) use fetch_work::{FetchWork, TakenWork};
 pub(crate) use prune::{Prune, PruneBulk};
 pub(crate) use renew_turn::RenewTurn;
 pub(crate) use renew_work::RenewWork;

@@ -1,4 +1,4 @@
-//! One activity: fetch, execute, complete.
+//! One activity: fetch, execute, complete. A slot runs its code; the result finds its way alone.
 
 mod slot;
 mod sessions;
@@ -7,17 +7,34 @@ mod complete;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::fetch::Lead;
 use super::lease::LeaseKeeper;
 use crate::runtime::node::Node;
 
-pub(crate) use sessions::{Sessions, keep_sessions};
+use sessions::Sessions;
+
+pub(crate) use sessions::keep_sessions;
 pub(crate) use slot::Slot;
+
+/// Results at a time that wait for the store, without a slot.
+const RESULTS_MAX: usize = 128;
 
 /// What the slots of this dispatcher share.
 pub(crate) struct Dispatcher {
-    pub(crate) node: Arc<Node>,
-    pub(crate) leases: Arc<LeaseKeeper>,
-    pub(crate) lead: Lead,
-    pub(crate) sessions: Sessions,
+    node: Arc<Node>,
+    leases: Arc<LeaseKeeper>,
+    lead: Lead,
+    sessions: Sessions,
+    /// As many permits as results may wait for the store.
+    results: Arc<Semaphore>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>) -> Arc<Self> {
+        let results = Arc::new(Semaphore::new(RESULTS_MAX));
+        let (lead, sessions) = (Lead::new(), Sessions::default());
+        Arc::new(Self { node, leases, lead, sessions, results })
+    }
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Dispatcher;
+use super::execute::Finished;
 use crate::providers::{ProviderError, SessionFetchConfig, WorkItem};
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::dispatchers::FAR_AHEAD;
@@ -23,22 +26,27 @@ pub(crate) struct Slot {
     dispatcher: Arc<Dispatcher>,
     worker_id: String,
     pace: Pace,
+    /// Results of this slot that wait for the store.
+    results: JoinSet<()>,
     /// Until when sessions of this slot may have work that only this slot can see.
     holds_sessions_until: Option<Instant>,
 }
 
 impl Slot {
     pub(crate) fn new(dispatcher: Arc<Dispatcher>, worker_id: String) -> Self {
-        Self { dispatcher, worker_id, pace: Pace::default(), holds_sessions_until: None }
+        let (pace, results) = (Pace::default(), JoinSet::new());
+        Self { dispatcher, worker_id, pace, results, holds_sessions_until: None }
     }
 
     /// Until told to stop. What is in hand then is finished first (R7.20).
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, tracker: TaskTracker, stop: CancellationToken) {
         while let Some(fetched) = self.fetch_in_turn(&stop).await {
             if let Some(fetched) = fetched {
-                self.process_guarded(fetched).await;
+                self.process_guarded(fetched, &tracker).await;
             }
+            while self.results.try_join_next().is_some() {}
         }
+        while self.results.join_next().await.is_some() {}
     }
 
     /// Waits with the lead, so that one slot waits for all; a slot that owns sessions waits beside
@@ -86,16 +94,12 @@ impl Slot {
     }
 
     /// A panic in here would be a bug of ours; it costs this activity a retry, not the slot its life.
-    async fn process_guarded(&mut self, fetched: Fetched) {
+    async fn process_guarded(&mut self, fetched: Fetched, tracker: &TaskTracker) {
         let node = Arc::clone(&self.dispatcher.node);
         node.metrics.record_worker_dispatcher_items_fetched(1);
         let is_bound = matches!(&fetched.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
         let began = Instant::now();
         let processed = catch_panic(self.dispatcher.process(fetched, &self.worker_id)).await;
-        if let Err(panic) = processed {
-            tracing::error!(target: targets::WORKER, worker_id = %self.worker_id, %panic,
-                "activity processing panicked; it will be repeated when its lock expires");
-        }
         if is_bound && node.options.worker_node_id.is_none() {
             // Leases are renewed until a session is idle, and last a while longer.
             let (idle, lease) =
@@ -103,9 +107,42 @@ impl Slot {
             self.holds_sessions_until =
                 Some(Instant::now() + idle.saturating_add(lease).min(FAR_AHEAD));
         }
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+        match processed {
+            Ok(Some(finished)) => self.complete_aside(finished, began, tracker).await,
+            Ok(None) => self.dispatcher.count_duration(began),
+            Err(panic) => {
+                log_panic(&self.worker_id, &panic);
+                self.dispatcher.count_duration(began);
+            }
+        }
     }
+
+    /// Has a result stored by a task of its own, so that this slot is free: the store may take its
+    /// time, and many results can share one commit.
+    async fn complete_aside(&mut self, finished: Finished, began: Instant, tracker: &TaskTracker) {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let permit = Arc::clone(&dispatcher.results).acquire_owned().await;
+        self.results.spawn(tracker.track_future(async move {
+            let worker_id = finished.work.worker_id.clone();
+            if let Err(panic) = catch_panic(dispatcher.complete(finished)).await {
+                log_panic(&worker_id, &panic);
+            }
+            dispatcher.count_duration(began);
+            drop(permit);
+        }));
+    }
+}
+
+impl Dispatcher {
+    fn count_duration(&self, began: Instant) {
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+    }
+}
+
+fn log_panic(worker_id: &str, panic: &str) {
+    tracing::error!(target: targets::WORKER, %worker_id, %panic,
+        "activity processing panicked; it will be repeated when its lock expires");
 }
 
 fn log_fetch_error(error: &ProviderError) {
