@@ -126,16 +126,6 @@ pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<i64>> {
     )
 }
 
-/// When time changes a mailbox next.
-pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
-    first(
-        c,
-        "SELECT wake_at FROM mailboxes WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
-        [],
-        |row| row.get(0),
-    )
-}
-
 /// Mailboxes of instances that only queue messages speak of (R8.28).
 pub(crate) fn undeliverable(c: &Connection, limit: i64) -> Sql<Vec<i64>> {
     all(c, "SELECT instance FROM mailboxes WHERE state = 4 LIMIT ?1", [limit], |row| row.get(0))

@@ -18,6 +18,7 @@ mod job;
 mod handle;
 mod parked;
 mod held;
+mod due;
 mod thread;
 mod batch;
 mod recover;

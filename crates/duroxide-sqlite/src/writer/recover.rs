@@ -154,6 +154,7 @@ impl Writer {
             }
         }
         if !dead.is_empty() {
+            self.due = None;
             self.serve_parked();
         }
     }

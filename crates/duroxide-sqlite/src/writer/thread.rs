@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use duroxide_core::clock::Clock;
 use rusqlite::Connection;
 
+use super::due::Due;
 use super::handle::{Message, WriterHandle};
 use super::held::Held;
-use super::job::{Job, Queue};
+use super::job::Job;
 use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
@@ -19,7 +20,6 @@ use crate::faults;
 use crate::file_identity::FileIdentity;
 use crate::options::Durability;
 use crate::owners::Owner;
-use crate::tables::{hidden, mailboxes, sessions, work};
 use crate::tx::Settings;
 use crate::url::Location;
 
@@ -65,7 +65,9 @@ pub(super) struct Writer {
     pub(super) mended_at: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
-    /// When time alone changes something for those who wait.
+    /// `None` if it has to be looked up.
+    pub(super) due: Option<Due>,
+    /// When those who wait should look again, though nobody has written anything.
     due_at: Option<u64>,
 }
 
@@ -83,6 +85,7 @@ impl Writer {
             config,
             inbox,
             closing: false,
+            due: None,
             due_at: None,
         }
     }
@@ -162,24 +165,6 @@ impl Writer {
     fn is_due(&self) -> bool {
         // Looking is also how a file that was lost is opened again.
         self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
-    }
-
-    /// When time alone changes something for those who wait.
-    fn next_due(&self) -> Option<u64> {
-        let connection = self.connection.as_ref()?;
-        let now = self.config.clock.now_ms();
-        let mut due = Vec::new();
-        if self.parked.waits_for(Queue::Turns) {
-            due.push(hidden::next_due(connection));
-            due.push(mailboxes::next_due(connection));
-        }
-        if self.parked.waits_for(Queue::Work) {
-            due.push(work::next_due(connection));
-            due.push(sessions::next_due(connection, now));
-        }
-        // Should this fail, the next look around is not far, and the next fetch reports it.
-        let due = due.into_iter().filter_map(|due| due.ok().flatten());
-        due.min().map(crate::tables::ms_out)
     }
 
     /// Tells those who have been waiting long enough, or have what they waited for.
