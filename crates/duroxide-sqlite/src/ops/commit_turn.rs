@@ -175,7 +175,7 @@ impl Op for CommitTurn {
             custom_status::set(tx.connection, self.key, status.as_deref())?; // R8.50
         }
         self.record_work(tx, &instance)?;
-        mailbox::unlock(tx, self.key)?; // R8.54
+        mailbox::unlock_used(tx, &instance)?; // R8.54
         self.record_messages(tx, &instance)?;
         tx.notes.committed.push(instance.id);
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_core::clock::millis_rounded_up;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
-use super::{AbandonWork, Op};
+use super::{AbandonWork, Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
@@ -53,8 +53,8 @@ impl Op for FetchWork {
         Ok(all)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 
     fn is_worth_waiting_for(output: &Vec<TakenWork>) -> bool {

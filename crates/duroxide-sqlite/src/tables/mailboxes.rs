@@ -105,13 +105,13 @@ pub(crate) fn delete(c: &Connection, instance: i64) -> Sql<()> {
     Ok(())
 }
 
-/// The ready mailbox with the oldest message among those with this pin: (head, instance).
-pub(crate) fn oldest_ready(c: &Connection, pin: i64) -> Sql<Option<(i64, i64)>> {
-    first(
+/// The ready mailboxes with the oldest messages among those with this pin: (head, instance).
+pub(crate) fn oldest_ready(c: &Connection, pin: i64, limit: i64) -> Sql<Vec<(i64, i64)>> {
+    all(
         c,
         "SELECT head, instance FROM mailboxes WHERE pin = ?1 AND head IS NOT NULL
-         ORDER BY head LIMIT 1",
-        [pin],
+         ORDER BY head LIMIT ?2",
+        [pin, limit],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }

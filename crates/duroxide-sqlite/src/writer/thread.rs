@@ -9,6 +9,7 @@ use duroxide_core::clock::Clock;
 use rusqlite::Connection;
 
 use super::handle::{Message, WriterHandle};
+use super::held::Held;
 use super::job::{Job, Queue};
 use super::parked::Parked;
 use super::watch::Watch;
@@ -55,6 +56,7 @@ pub(super) struct Writer {
     pub(super) connection: Option<Connection>,
     pub(super) config: WriterConfig,
     pub(super) parked: Parked,
+    pub(super) held: Held,
     pub(super) watch: Watch,
     /// Number of the next transaction.
     pub(super) next_batch: i64,
@@ -74,6 +76,7 @@ impl Writer {
             watch: Watch::new(&config.location, &connection),
             connection: Some(connection),
             parked: Parked::default(),
+            held: Held::default(),
             next_batch: 1,
             waits_for_disk,
             mended_at: None,
@@ -99,7 +102,11 @@ impl Writer {
                 self.serve_parked();
             }
             self.answer_parked();
+            if self.held.is_due(Instant::now()) {
+                self.sync_held();
+            }
         }
+        self.sync_held();
         self.parked.drain().into_iter().for_each(|job| job.fail(&SqliteError::Closed));
         self.sign_off();
     }
@@ -136,10 +143,11 @@ impl Writer {
 
     /// How long to sleep if nobody calls; `None` is for ever.
     fn sleep_limit(&mut self) -> Option<Duration> {
-        if self.parked.is_empty() && !self.config.board.is_watched() {
-            return None;
-        }
         let now = Instant::now();
+        let until_sync = self.held.until_due(now);
+        if self.parked.is_empty() && !self.config.board.is_watched() {
+            return until_sync;
+        }
         let until_deadline =
             self.parked.first_deadline().map(|deadline| deadline.saturating_duration_since(now));
         self.due_at = self.next_due();
@@ -147,7 +155,7 @@ impl Writer {
             .due_at
             .map(|due| Duration::from_millis(due.saturating_sub(self.config.clock.now_ms())));
         let until_look = self.watch.next_look(now);
-        [until_deadline, until_due, until_look].into_iter().flatten().min()
+        [until_sync, until_deadline, until_due, until_look].into_iter().flatten().min()
     }
 
     /// Whether those who wait should look again, though nobody has written anything.
