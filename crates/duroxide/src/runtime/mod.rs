@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 
 use self::dispatchers::lease::{LeaseKeeper, LockKind};
 use self::dispatchers::orchestration;
-use self::dispatchers::worker::{self, Slot, keep_sessions};
+use self::dispatchers::worker::{self, Slot, keep_sessions, pass_on_in_time};
 use self::node::Node;
 use self::observability::{MetricsProvider, MetricsSnapshot, ObservabilityHandle, gauges, targets};
 use self::registry::ActivityRegistry;
@@ -324,6 +324,8 @@ impl Runtime {
         }
         if !worker_ids.is_empty() {
             let owners = options.worker_node_id.clone().map_or(worker_ids, |node_id| vec![node_id]);
+            let (tracker, stop) = (self.tasks.slot_tracker(), self.tasks.stop());
+            self.tasks.spawn_slot(pass_on_in_time(Arc::clone(&dispatcher), tracker, stop));
             self.tasks.spawn_servant(keep_sessions(dispatcher, owners, self.tasks.stop()));
         }
     }

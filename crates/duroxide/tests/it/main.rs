@@ -38,3 +38,4 @@ mod logs;
 mod safety_net;
 mod worker_crowd;
 mod results_in_flight;
+mod fetched_ahead;

@@ -1,13 +1,13 @@
 //! Running one activity: who it is for, its handler, its cancellation, its panics.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use duroxide_core::model::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::slot::Fetched;
+use super::ahead::Fetched;
 use crate::runtime::activity::{ActivityCall, ActivityContext};
 use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
@@ -51,12 +51,9 @@ impl Dispatcher {
     /// One fetched activity, from admission until its code has ended. What is left to be stored is
     /// returned; an activity of a session is completed here, since the next one of its session must
     /// not begin before (R7.70).
-    pub(super) async fn process(
-        &self,
-        (item, lock_token, attempt): Fetched,
-        worker_id: &str,
-    ) -> Option<Finished> {
-        let lease = self.leases.hold(&lock_token);
+    pub(super) async fn process(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
+        let began = Instant::now();
+        let Fetched { item, lock_token, attempt, lease, .. } = fetched;
         let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } =
             item
         else {
@@ -89,12 +86,13 @@ impl Dispatcher {
             self.complete_poisoned(work).await;
             return None;
         }
-        let began = Instant::now();
         let Some(ended) = self.execute(&work).await else {
             self.back_off_unregistered(&work).await;
             return None;
         };
-        let finished = Finished { work, ended, took: began.elapsed() };
+        let took = began.elapsed();
+        self.ahead.learn(took);
+        let finished = Finished { work, ended, took };
         if session.is_none() {
             return Some(finished);
         }

@@ -1,6 +1,7 @@
 //! One activity: fetch, execute, complete. A slot runs its code; the result finds its way alone.
 
 mod slot;
+mod ahead;
 mod sessions;
 mod execute;
 mod complete;
@@ -13,8 +14,10 @@ use super::fetch::Lead;
 use super::lease::LeaseKeeper;
 use crate::runtime::node::Node;
 
+use ahead::Ahead;
 use sessions::Sessions;
 
+pub(crate) use ahead::pass_on_in_time;
 pub(crate) use sessions::keep_sessions;
 pub(crate) use slot::Slot;
 
@@ -27,6 +30,7 @@ pub(crate) struct Dispatcher {
     leases: Arc<LeaseKeeper>,
     lead: Lead,
     sessions: Sessions,
+    ahead: Ahead,
     /// As many permits as results may wait for the store.
     results: Arc<Semaphore>,
 }
@@ -35,6 +39,7 @@ impl Dispatcher {
     pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>) -> Arc<Self> {
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
         let (lead, sessions) = (Lead::new(), Sessions::default());
-        Arc::new(Self { node, leases, lead, sessions, results })
+        let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
+        Arc::new(Self { node, leases, lead, sessions, ahead, results })
     }
 }
