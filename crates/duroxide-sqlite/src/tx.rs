@@ -43,7 +43,7 @@ pub(crate) struct Notes {
     pub(crate) turns_ready: bool,
     /// An activity has become fetchable, for somebody.
     pub(crate) work_ready: bool,
-    /// Instances whose stored state changed (R8.134).
+    /// Instances of which something changed that can be waited for (R8.134).
     pub(crate) committed: Vec<String>,
     /// To be logged.
     pub(crate) dead_letters: Vec<DeadLetter>,

@@ -294,9 +294,10 @@ pub trait Provider: Any + Send + Sync {
         Ok(OrchestrationStatus::from_history(&history, custom.unwrap_or((None, 0))))
     }
 
-    /// Waits until this process commits something for `instance`, at most `timeout`. Returns the
-    /// number of commits seen so far, to be passed as `seen` next time; `None` means that this
-    /// store cannot tell and the caller has to look for itself (R8.134).
+    /// Waits until this process commits something for `instance` that a client can wait for (its
+    /// status, custom status or a value), at most `timeout`. Returns the number of commits seen so
+    /// far, to be passed as `seen` next time; `None` means that this store cannot tell and the
+    /// caller has to look for itself (R8.134).
     async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
         let _ = (instance, seen, timeout);
         None

@@ -1,7 +1,7 @@
 //! One transaction for many jobs; who hears what when it fails.
 
-use super::due::Due;
 use super::job::Job;
+use super::outlook::Outlook;
 use super::recover::{Broken, Trouble, free_leases};
 use super::thread::Writer;
 use crate::connection::set_durability;
@@ -165,7 +165,7 @@ impl Writer {
         batch: i64,
     ) -> Result<Notes, Broken> {
         crash_point("before-begin");
-        self.due = None;
+        self.outlook = None;
         self.set_waiting_for_disk(is_synced).map_err(Broken::Undone)?;
         let Some(connection) = &self.connection else { return Ok(Notes::default()) };
         faults::before_begin(connection).map_err(Broken::Undone)?;
@@ -184,14 +184,14 @@ impl Writer {
             self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
         }
         let notes = tx.finish(batch).map_err(Broken::Undone)?;
-        let due = Due::look(connection, now).map_err(Broken::Undone)?;
+        let outlook = Outlook::of(connection, now).map_err(Broken::Undone)?;
         crash_point("before-commit");
         faults::commit(connection, is_synced, |c| {
             c.prepare_cached("COMMIT")?.execute([]).map(drop)
         })
         .map_err(Broken::Unknown)?;
         crash_point("after-commit");
-        self.due = Some(due);
+        self.outlook = Some(outlook);
         Ok(notes)
     }
 

@@ -18,7 +18,7 @@ mod job;
 mod handle;
 mod parked;
 mod held;
-mod due;
+mod outlook;
 mod thread;
 mod batch;
 mod recover;

@@ -154,7 +154,7 @@ impl Writer {
             }
         }
         if !dead.is_empty() {
-            self.due = None;
+            self.outlook = None;
             self.serve_parked();
         }
     }

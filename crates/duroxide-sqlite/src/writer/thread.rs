@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use duroxide_core::clock::Clock;
 use rusqlite::Connection;
 
-use super::due::Due;
 use super::handle::{Message, WriterHandle};
 use super::held::Held;
 use super::job::Job;
+use super::outlook::Outlook;
 use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
@@ -66,7 +66,7 @@ pub(super) struct Writer {
     inbox: Receiver<Message>,
     closing: bool,
     /// `None` if it has to be looked up.
-    pub(super) due: Option<Due>,
+    pub(super) outlook: Option<Outlook>,
     /// When those who wait should look again, though nobody has written anything.
     due_at: Option<u64>,
 }
@@ -85,7 +85,7 @@ impl Writer {
             config,
             inbox,
             closing: false,
-            due: None,
+            outlook: None,
             due_at: None,
         }
     }
@@ -98,6 +98,7 @@ impl Writer {
             let batch = self.gather();
             self.look_around();
             let is_due = self.is_due();
+            let batch = self.park_hopeless(batch);
             if !batch.is_empty() {
                 self.process(batch);
             }
