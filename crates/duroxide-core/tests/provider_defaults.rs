@@ -1,5 +1,5 @@
 //! The default bodies of the contract: what a provider gets that implements only the required
-//! methods (R8.130 – R8.137).
+//! methods (R8.130 – R8.139).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use duroxide_core::model::{ErrorDetails, Event, EventKind, OrchestrationStatus};
 use duroxide_core::provider::{
-    DeleteRefused, Provider, ProviderAdmin, ProviderError, RejectedCommit, TurnCommit,
+    DeleteRefused, Provider, ProviderAdmin, ProviderError, RejectedCommit, TagFilter, TurnCommit,
 };
 
 use plain_store::{PlainAdmin, PlainStore};
@@ -122,6 +122,18 @@ fn r8_130_a_fetched_turn_brings_its_history() {
     assert_eq!((turn.lock_token.as_str(), turn.attempt_count), ("token", 1));
     let turn = now(PlainStore::default().fetch_turn(Duration::ZERO, Duration::ZERO, None));
     assert_eq!(turn.unwrap().unwrap().last_event_id, 0);
+}
+
+#[test]
+fn r8_138_r8_139_several_are_one_unless_none_are_wanted() {
+    let (store, at_once) = (PlainStore::default(), Duration::ZERO);
+    for (max, expected) in [(0, 0), (1, 1), (7, 1)] {
+        let turns = now(store.fetch_turns(at_once, at_once, None, max)).unwrap();
+        assert_eq!(turns.len(), expected);
+        let tags = TagFilter::DefaultOnly;
+        let work = now(store.fetch_work_items(at_once, at_once, None, &tags, max)).unwrap();
+        assert_eq!(work.len(), expected);
+    }
 }
 
 #[test]

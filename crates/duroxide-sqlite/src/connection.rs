@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::SqliteError;
@@ -27,8 +28,7 @@ pub(crate) fn open_writer(
     let path = path_of(location);
     let connection = open(location)?;
     let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
-    connection.busy_handler(Some(wait_for_others)).map_err(sort)?;
-    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    prepare(&connection).map_err(sort)?;
     match location {
         Location::Memory => {
             connection.pragma_update(None, "synchronous", "OFF").map_err(sort)?;
@@ -54,8 +54,7 @@ pub(crate) fn open_writer(
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqliteError> {
     let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
     let connection = Connection::open_with_flags(path, file_flags()).map_err(sort)?;
-    connection.busy_handler(Some(wait_for_others)).map_err(sort)?;
-    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    prepare(&connection).map_err(sort)?;
     connection.pragma_update(None, "query_only", true).map_err(sort)?;
     Ok(connection)
 }
@@ -138,6 +137,15 @@ fn open(location: &Location) -> Result<Connection, SqliteError> {
         return Err(SqliteError::ReadOnly { path: path.to_owned(), reason });
     }
     Ok(connection)
+}
+
+/// What all connections have in common.
+fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.busy_handler(Some(wait_for_others))?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // Plans do not depend on values, so a prepared statement stays prepared.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 fn file_flags() -> OpenFlags {

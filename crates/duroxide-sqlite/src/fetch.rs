@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::provider::{
-    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, SessionFetchConfig,
-    TagFilter,
+    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, TagFilter,
 };
 
 use crate::error::Failure;
 use crate::ops::{
-    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn,
+    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn, TakenWork,
 };
 use crate::provider::deadline;
 use crate::queries;
@@ -31,6 +30,9 @@ impl SqliteProvider {
         filter: Option<&DispatcherCapabilityFilter>,
         max: usize,
     ) -> Result<Vec<FetchedTurn>, Failure> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
         // R8.90: the first range counts; a filter without one lets nothing through.
         let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             Some(None) => {
@@ -98,37 +100,48 @@ impl SqliteProvider {
         Ok(())
     }
 
-    /// The next activity.
+    /// The next activities.
     pub(crate) async fn poll_work(
         &self,
-        lock_ms: u64,
+        fetch: FetchWork,
         poll_timeout: Duration,
-        session: Option<&SessionFetchConfig>,
-        tags: &TagFilter,
-    ) -> Result<Option<(WorkItem, String, u32)>, Failure> {
-        if *tags == TagFilter::None {
+    ) -> Result<Vec<(WorkItem, String, u32)>, Failure> {
+        if fetch.max == 0 {
+            return Ok(Vec::new());
+        }
+        if fetch.tags == TagFilter::None {
             // R8.79. Waiting keeps the caller from asking again and again.
             tokio::time::sleep(poll_timeout).await;
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let patience = Patience { queue: Queue::Work, until: deadline(poll_timeout) };
         loop {
-            let fetch = FetchWork { lock_ms, tags: tags.clone(), session: session.cloned() };
-            let Some(taken) = self.writer.wait_for(fetch, patience).await? else {
-                return Ok(None);
-            };
-            let (seq, secret, payload) = (taken.seq, taken.secret, taken.payload);
-            match serde_json::from_str(&payload) {
-                Ok(item) => {
-                    let token = token::write(Place::Work(seq), &secret);
-                    return Ok(Some((item, token, taken.attempts)));
+            let taken = self.writer.wait_for(fetch.clone(), patience).await?;
+            let found_nothing = taken.is_empty();
+            let (mut all, mut unclaimed, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+            for TakenWork { seq, secret, attempts, payload } in taken {
+                let lock = Unclaimed::new(&self.writer, Place::Work(seq), secret);
+                match serde_json::from_str(&payload) {
+                    Ok(item) => {
+                        all.push((item, token::write(Place::Work(seq), &secret), attempts));
+                        unclaimed.push(lock);
+                    }
+                    Err(error) => {
+                        let why = error.to_string();
+                        bad.push((lock, BuryWork { seq, secret, payload, why }));
+                    }
                 }
-                Err(error) => {
-                    let why = error.to_string();
-                    let unclaimed = Unclaimed::new(&self.writer, Place::Work(seq), secret);
-                    self.writer.run(BuryWork { seq, secret, payload, why }).await?;
-                    unclaimed.claim();
+            }
+            for (lock, bad) in bad {
+                match self.writer.run(bad).await {
+                    Ok(()) => lock.claim(),
+                    Err(failure) if all.is_empty() => return Err(failure),
+                    Err(_) => {} // Given back, and met again.
                 }
+            }
+            unclaimed.into_iter().for_each(Unclaimed::claim);
+            if found_nothing || !all.is_empty() {
+                return Ok(all);
             }
         }
     }

@@ -35,8 +35,11 @@ pub(crate) fn post(
     deliver(tx, instance, seq, visible_at.max(tx.now), message)
 }
 
-/// Lets time pass: messages become due, locks end, patience ends.
+/// Lets time pass: messages become due, locks end, patience ends. Once in a transaction is enough.
 pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
+    if std::mem::replace(&mut tx.time_has_passed, true) {
+        return Ok(());
+    }
     for due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
         hidden::delete(tx.connection, &due)?;
         let Some(instance) = instances::by_key(tx.connection, due.instance)? else {
@@ -58,8 +61,12 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     Ok(())
 }
 
-/// Gives up the messages of instances that only queue messages speak of (R8.28).
+/// Gives up the messages of instances that only queue messages speak of (R8.28), once in a
+/// transaction.
 pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
+    if std::mem::replace(&mut tx.has_buried, true) {
+        return Ok(());
+    }
     for key in mailboxes::undeliverable(tx.connection, DUE_AT_ONCE)? {
         let reason = "queue message for an instance that does not exist";
         for message in messages::read(tx.connection, key)? {
@@ -85,9 +92,18 @@ pub(crate) fn bury(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()>
     tx.bury(instance.as_ref().map_or("", |instance| &instance.id), payload, reason)
 }
 
-/// Opens a mailbox whose lock was given back or used up.
+/// Opens a mailbox whose lock was given back.
 pub(crate) fn unlock(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     settle_from(tx, key, Mailbox::resting())
+}
+
+/// Opens a mailbox whose lock was used up.
+pub(crate) fn unlock_used(tx: &mut Tx<'_>, instance: &Instance) -> Sql<()> {
+    match messages::oldest(tx.connection, instance.key)? {
+        Some(oldest) => put_judged(tx, instance, Mailbox::resting(), oldest),
+        None if instance.identity.is_some() => mailboxes::delete(tx.connection, instance.key),
+        None => forget(tx, instance.key),
+    }
 }
 
 /// Brings a mailbox in line with its messages.
@@ -108,6 +124,12 @@ fn deliver(
 ) -> Sql<()> {
     let key = instance.key;
     messages::insert(tx.connection, key, seq, since, message)?;
+    if instance.is_new && message.kind == Kind::Start {
+        // The common case needs no looking.
+        tx.notes.turns_ready = true;
+        let ready = Mailbox { state: State::Ready, head: Some(seq), ..Mailbox::resting() };
+        return mailboxes::put(tx.connection, key, &ready);
+    }
     match mailboxes::get(tx.connection, key)? {
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
@@ -124,21 +146,25 @@ fn deliver(
             Ok(())
         }
         Some(mailbox) => settle_from(tx, key, mailbox),
-        None => {
-            let mailbox = judge(tx, instance, Mailbox::resting(), seq)?;
-            mailboxes::put(tx.connection, key, &mailbox)
-        }
+        None => put_judged(tx, instance, Mailbox::resting(), seq),
     }
 }
 
 fn settle_from(tx: &mut Tx<'_>, key: i64, mailbox: Mailbox) -> Sql<()> {
-    let Some(oldest) = messages::oldest(tx.connection, key)? else {
-        mailboxes::delete(tx.connection, key)?;
-        return instances::delete_if_mere_name(tx.connection, key);
-    };
+    let Some(oldest) = messages::oldest(tx.connection, key)? else { return forget(tx, key) };
     let Some(instance) = instances::by_key(tx.connection, key)? else { return Ok(()) };
-    let mailbox = judge(tx, &instance, mailbox, oldest)?;
-    mailboxes::put(tx.connection, key, &mailbox)
+    put_judged(tx, &instance, mailbox, oldest)
+}
+
+fn put_judged(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) -> Sql<()> {
+    let mailbox = judge(tx, instance, mailbox, oldest)?;
+    mailboxes::put(tx.connection, instance.key, &mailbox)
+}
+
+/// Removes a mailbox that is empty, and the name with it if nothing else speaks of it.
+fn forget(tx: &Tx<'_>, key: i64) -> Sql<()> {
+    mailboxes::delete(tx.connection, key)?;
+    instances::delete_if_mere_name(tx.connection, key)
 }
 
 /// What can be done with a mailbox that nobody has locked.

@@ -16,7 +16,8 @@ use duroxide_core::provider::{
 use crate::error::Failure;
 use crate::ops::{
     AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitTurn, Delta,
-    EnqueueMessage, EnqueueWork, MessageDraft, RenewSessions, RenewTurn, RenewWork, WorkDraft,
+    EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn, RenewWork,
+    WorkDraft,
 };
 use crate::store::SqliteProvider;
 use crate::{queries, token};
@@ -147,9 +148,10 @@ impl Provider for SqliteProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        self.poll_work(millis(lock_timeout), poll_timeout, session, tag_filter)
-            .await
-            .map_err(during("fetch_work_item"))
+        let fetch = FetchWork::of(lock_timeout, session, tag_filter, 1);
+        let mut work =
+            self.poll_work(fetch, poll_timeout).await.map_err(during("fetch_work_item"))?;
+        Ok(work.pop())
     }
 
     async fn ack_work_item(
@@ -281,6 +283,18 @@ impl Provider for SqliteProvider {
         self.poll_turns(millis(lock_timeout), poll_timeout, filter, max)
             .await
             .map_err(during("fetch_turns"))
+    }
+
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        let fetch = FetchWork::of(lock_timeout, session, tag_filter, max);
+        self.poll_work(fetch, poll_timeout).await.map_err(during("fetch_work_items"))
     }
 
     async fn read_history_from(

@@ -12,7 +12,7 @@ use crate::connection::open_reader;
 use crate::error::{Failure, OpError, SqliteError};
 use crate::faults;
 use crate::file_identity::FileIdentity;
-use crate::ops::Op;
+use crate::ops::{Lasts, Op};
 use crate::tx::Tx;
 use crate::writer::WriterHandle;
 
@@ -78,8 +78,8 @@ where
         (self.0)(tx.connection)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }
 

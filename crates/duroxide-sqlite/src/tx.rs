@@ -28,6 +28,10 @@ pub(crate) struct Tx<'c> {
     positions: Option<Positions>,
     /// Versions that make no sense are `None`.
     pins: Option<Vec<(i64, Option<Version>)>>,
+    /// Whether what time brings has been done: it stands still within a transaction.
+    pub(crate) time_has_passed: bool,
+    /// Whether what cannot be delivered has been given up.
+    pub(crate) has_buried: bool,
     /// Rows the connection had changed before.
     changes: u64,
 }
@@ -39,7 +43,7 @@ pub(crate) struct Notes {
     pub(crate) turns_ready: bool,
     /// An activity has become fetchable, for somebody.
     pub(crate) work_ready: bool,
-    /// Instances whose stored state changed (R8.134).
+    /// Instances of which something changed that can be waited for (R8.134).
     pub(crate) committed: Vec<String>,
     /// To be logged.
     pub(crate) dead_letters: Vec<DeadLetter>,
@@ -55,7 +59,17 @@ impl<'c> Tx<'c> {
     /// A transaction that has just begun.
     pub(crate) fn new(connection: &'c Connection, settings: Settings, now: u64) -> Self {
         let (notes, changes) = (Notes::default(), connection.total_changes());
-        Self { connection, settings, now, notes, positions: None, pins: None, changes }
+        Self {
+            connection,
+            settings,
+            now,
+            notes,
+            positions: None,
+            pins: None,
+            time_has_passed: false,
+            has_buried: false,
+            changes,
+        }
     }
 
     /// The next queue position: later ones are larger, whoever asks.
@@ -79,7 +93,7 @@ impl<'c> Tx<'c> {
             return Ok(known);
         }
         let key = instances::insert_name(self.connection, id)?;
-        Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0 })
+        Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0, is_new: true })
     }
 
     /// Whether a turn of the instance can run without a start message (R8.25).

@@ -13,8 +13,8 @@ use support::{Folder, stranger};
 mod commits {
     use std::time::Duration;
 
-    use duroxide::providers::{Provider, TagFilter};
-    use duroxide_sqlite::{CommitFault, Durability, SqliteOptions, SqliteProvider};
+    use duroxide::providers::{FetchedTurn, Provider, TagFilter, TurnCommit};
+    use duroxide_sqlite::{CommitFault, Durability, Seen, SqliteOptions, SqliteProvider};
     use rusqlite::ffi;
 
     use crate::support::Folder;
@@ -26,6 +26,10 @@ mod commits {
     async fn open(folder: &Folder, durability: Durability) -> SqliteProvider {
         let options = SqliteOptions { durability, ..SqliteOptions::default() };
         SqliteProvider::new(&folder.url("a.db"), Some(options)).await.unwrap()
+    }
+
+    fn no_change() -> TurnCommit {
+        TurnCommit { execution_id: 1, ..TurnCommit::default() }
     }
 
     /// One commit of each kind; `PRAGMA synchronous` in each.
@@ -52,6 +56,66 @@ mod commits {
         store.faults().fail_commit(CommitFault::Before, ffi::SQLITE_IOERR_FSYNC);
         store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap_err();
         assert_eq!(levels(&store).await, expected);
+    }
+
+    /// A message while somebody waits for a turn: the turn, and all that was seen until the sender
+    /// heard of it.
+    async fn send_to_waiting(store: &SqliteProvider, instance: &str) -> (FetchedTurn, Seen) {
+        let lock = Duration::from_secs(30);
+        store.faults().watch();
+        let send = async {
+            store.enqueue_for_orchestrator(start(instance, "y"), None).await.unwrap();
+            store.faults().seen()
+        };
+        let (turn, seen) = tokio::join!(store.fetch_turn(lock, lock, None), send);
+        (turn.unwrap().unwrap(), seen)
+    }
+
+    #[tokio::test]
+    async fn r10_6_a_message_whose_turn_begins_is_synced_before_its_sender_hears_of_it() {
+        let folder = Folder::new();
+        let store = open(&folder, Durability::Full).await;
+        for number in 0..20 {
+            let (_, seen) = send_to_waiting(&store, &format!("i{number}")).await;
+            // The turn did not wait for the disk; the sender did. Nobody commits the turn here.
+            assert!(seen.commits.iter().all(|commit| *commit == (false, NORMAL)), "{seen:?}");
+            assert_eq!(seen.syncs, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn r10_6_a_turn_that_is_committed_at_once_syncs_its_message_too() {
+        let folder = Folder::new();
+        let store = open(&folder, Durability::Full).await;
+        let mut together = 0;
+        for number in 0..50 {
+            let id = format!("i{number}");
+            let lock = Duration::from_secs(30);
+            store.faults().watch();
+            let send = async {
+                store.enqueue_for_orchestrator(start(&id, "y"), None).await.unwrap();
+                store.faults().seen()
+            };
+            let turn = async {
+                let turn = store.fetch_turn(lock, lock, None).await.unwrap().unwrap();
+                store.commit_turn(&turn.lock_token, no_change()).await.unwrap();
+            };
+            let ((), seen) = tokio::join!(turn, send);
+            let synced = seen.commits.iter().filter(|commit| **commit == (true, FULL)).count();
+            assert!(synced as u64 + seen.syncs > 0, "answered before the disk had it: {seen:?}");
+            together += usize::from(seen.syncs == 0);
+        }
+        assert!(0 < together, "never one sync for both");
+    }
+
+    #[tokio::test]
+    async fn r10_6_a_sync_that_fails_is_answered_from_the_file() {
+        let folder = Folder::new();
+        let store = open(&folder, Durability::Full).await;
+        store.faults().fail_sync();
+        let (turn, _) = send_to_waiting(&store, "i").await; // It is in the file, so it was sent.
+        assert_eq!((turn.item.instance.as_str(), store.faults().fired()), ("i", 1));
+        store.commit_turn(&turn.lock_token, no_change()).await.unwrap();
     }
 
     #[tokio::test]

@@ -228,6 +228,25 @@ pub trait Provider: Any + Send + Sync {
         Ok(turn.into_iter().collect())
     }
 
+    /// Like [`fetch_work_item`](Self::fetch_work_item), but up to `max` activities at once, in queue
+    /// order. Waits for the first only; empty if there was none. At most one of them belongs to a
+    /// session, and that is the last (R8.139).
+    #[expect(clippy::too_many_arguments, reason = "those of fetch_work_item, and how many")]
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let work = self.fetch_work_item(lock_timeout, poll_timeout, session, tag_filter).await?;
+        Ok(work.into_iter().collect())
+    }
+
     /// Events of one execution with an id of at least `from_event_id`, at most `limit` of them
     /// (R8.131).
     async fn read_history_from(
@@ -275,9 +294,10 @@ pub trait Provider: Any + Send + Sync {
         Ok(OrchestrationStatus::from_history(&history, custom.unwrap_or((None, 0))))
     }
 
-    /// Waits until this process commits something for `instance`, at most `timeout`. Returns the
-    /// number of commits seen so far, to be passed as `seen` next time; `None` means that this
-    /// store cannot tell and the caller has to look for itself (R8.134).
+    /// Waits until this process commits something for `instance` that a client can wait for (its
+    /// status, custom status or a value), at most `timeout`. Returns the number of commits seen so
+    /// far, to be passed as `seen` next time; `None` means that this store cannot tell and the
+    /// caller has to look for itself (R8.134).
     async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
         let _ = (instance, seen, timeout);
         None

@@ -14,7 +14,8 @@ use crate::model::{Event, EventKind, WorkItem};
 
 /// An execution between two turns.
 pub struct Suspended {
-    ran: Ran,
+    /// Boxed: it is moved about, and large.
+    ran: Box<Ran>,
     bytes: usize,
 }
 
@@ -77,16 +78,17 @@ pub(super) struct Ran {
 impl Ran {
     /// The outcome, and the code if it waits for more. It took `bytes` before this turn.
     pub(super) fn conclude(
-        mut self,
+        mut self: Box<Self>,
         result: TurnResult,
         bytes: usize,
     ) -> (TurnOutcome, Option<Suspended>) {
         let result = within_limits(&self.engine, result);
+        let ran = &mut *self;
         let ending = Ending {
-            engine: &mut self.engine,
-            name: self.name.clone(),
-            parent: self.parent.clone(),
-            parent_execution_fallback: self.parent_execution_fallback,
+            engine: &mut ran.engine,
+            name: ran.name.clone(),
+            parent: ran.parent.clone(),
+            parent_execution_fallback: ran.parent_execution_fallback,
         };
         let outcome = ending.into_outcome(result);
         let waits = outcome.status == TurnStatus::Running && !outcome.waits_for_foreign;

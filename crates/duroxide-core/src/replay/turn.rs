@@ -84,7 +84,7 @@ pub fn run_turn_and_keep(turn: Turn) -> (TurnOutcome, Option<Suspended>) {
     let (result, execution) = engine.begin(code);
     let parent_execution_fallback = turn.parent_execution_fallback;
     let ran = Ran { engine, execution, name, parent, parent_execution_fallback };
-    ran.conclude(result, 0)
+    Box::new(ran).conclude(result, 0)
 }
 
 /// A violation is a failure like any other: it ends the execution once, tells the parent and

@@ -141,7 +141,16 @@ impl Provider for PlainStore {
         _: Option<&SessionFetchConfig>,
         _: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        Ok(None)
+        let item = WorkItem::ActivityExecute {
+            instance: "a".to_owned(),
+            execution_id: 1,
+            id: 2,
+            name: "Charge".to_owned(),
+            input: String::new(),
+            session_id: None,
+            tag: None,
+        };
+        Ok(Some((item, "token".to_owned(), 1)))
     }
 
     async fn ack_work_item(&self, _: &str, _: Option<WorkItem>) -> Result<(), ProviderError> {

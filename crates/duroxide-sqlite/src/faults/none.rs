@@ -31,10 +31,15 @@ pub(crate) fn reopen() -> Sql<()> {
     Ok(())
 }
 
+/// Called before the log is synced.
+pub(crate) fn sync() -> std::io::Result<()> {
+    Ok(())
+}
+
 /// Commits a transaction of the writer.
 pub(crate) fn commit(
     connection: &Connection,
-    _must_last: bool,
+    _is_synced: bool,
     commit: impl FnOnce(&Connection) -> Sql<()>,
 ) -> Sql<()> {
     commit(connection)

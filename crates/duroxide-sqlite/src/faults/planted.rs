@@ -34,8 +34,10 @@ pub enum CommitFault {
 pub struct Seen {
     /// Statements that ran, with the steps that SQLite's machine took for them in all.
     pub statements: BTreeMap<&'static str, u64>,
-    /// For each commit: whether it had to last, and `PRAGMA synchronous` at that moment.
+    /// For each commit: whether it was to be synced, and `PRAGMA synchronous` at that moment.
     pub commits: Vec<(bool, i64)>,
+    /// How often the log was synced apart from a commit.
+    pub syncs: u64,
 }
 
 /// Faults to come, and what is being watched.
@@ -51,6 +53,8 @@ struct State {
     commits: VecDeque<(CommitFault, i32)>,
     /// Tries to open the file again that fail.
     reopenings: u64,
+    /// Syncs of the log that fail.
+    syncs: u64,
     /// Pages the database may have, to be told to SQLite.
     pages_max: Option<u32>,
     fired: u64,
@@ -73,6 +77,11 @@ impl Faults {
         self.lock().reopenings += 1;
     }
 
+    /// Lets the next sync of the log, apart from a commit, fail.
+    pub fn fail_sync(&self) {
+        self.lock().syncs += 1;
+    }
+
     /// Lets the database not grow beyond this many pages, or its present size if that is larger.
     pub fn limit_pages(&self, pages_max: u32) {
         self.lock().pages_max = Some(pages_max);
@@ -84,6 +93,7 @@ impl Faults {
         plan.statement = None;
         plan.commits.clear();
         plan.reopenings = 0;
+        plan.syncs = 0;
         plan.fired
     }
 
@@ -169,10 +179,24 @@ pub(crate) fn reopen() -> Sql<()> {
     })
 }
 
+/// Called before the log is synced.
+pub(crate) fn sync() -> std::io::Result<()> {
+    let fault = with(|state| {
+        if let Some(seen) = &mut state.watched {
+            seen.syncs += 1;
+        }
+        let is_planned = 0 < state.syncs;
+        state.syncs -= u64::from(is_planned);
+        state.fired += u64::from(is_planned);
+        is_planned.then(|| failure(ffi::SQLITE_IOERR_FSYNC))
+    });
+    fault.map_err(std::io::Error::other)
+}
+
 /// Commits a transaction of the writer.
 pub(crate) fn commit(
     connection: &Connection,
-    must_last: bool,
+    is_synced: bool,
     commit: impl FnOnce(&Connection) -> Sql<()>,
 ) -> Sql<()> {
     let (mut fault, mut is_watched) = (None, false);
@@ -185,7 +209,7 @@ pub(crate) fn commit(
     if is_watched {
         let level = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
         with(|state| {
-            state.watched.get_or_insert_default().commits.push((must_last, level));
+            state.watched.get_or_insert_default().commits.push((is_synced, level));
             None
         })?;
     }

@@ -2,7 +2,7 @@
 
 use duroxide_core::provider::Refusal;
 
-use super::Op;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::{mailboxes, messages};
@@ -38,7 +38,7 @@ impl Op for AbandonTurn {
         Ok(mailbox::unlock(tx, self.key)?)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }

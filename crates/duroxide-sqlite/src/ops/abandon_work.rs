@@ -2,7 +2,7 @@
 
 use duroxide_core::provider::Refusal;
 
-use super::Op;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::tables::work;
 use crate::token::Secret;
@@ -32,7 +32,7 @@ impl Op for AbandonWork {
         Ok(())
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }

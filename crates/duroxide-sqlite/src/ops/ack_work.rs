@@ -3,8 +3,8 @@
 use duroxide_core::model::{WorkItem, kind_of};
 use duroxide_core::provider::Refusal;
 
-use super::Op;
 use super::enqueue::MessageDraft;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::tables::work::{self, Work};
 use crate::tables::{instances, sessions};
@@ -51,6 +51,10 @@ impl Op for AckWork {
             outcome.post(tx, &instance, tx.now)?;
         }
         Ok(())
+    }
+
+    fn lasts(&self) -> Lasts {
+        Lasts::BeforeAnswer
     }
 }
 

@@ -175,9 +175,11 @@ impl Op for CommitTurn {
             custom_status::set(tx.connection, self.key, status.as_deref())?; // R8.50
         }
         self.record_work(tx, &instance)?;
-        mailbox::unlock(tx, self.key)?; // R8.54
+        mailbox::unlock_used(tx, &instance)?; // R8.54
         self.record_messages(tx, &instance)?;
-        tx.notes.committed.push(instance.id);
+        if self.metadata.status.is_some() || self.events.can_be_waited_for() {
+            tx.notes.committed.push(instance.id);
+        }
         Ok(())
     }
 }
@@ -242,6 +244,11 @@ impl Delta {
     pub(crate) fn note(&self, execution: &mut Execution) {
         execution.started = self.started.or(execution.started);
         execution.outcome = self.outcome.max(execution.outcome);
+    }
+
+    /// Whether they change something that a client can wait for (R8.134).
+    fn can_be_waited_for(&self) -> bool {
+        self.custom_status.is_some() || !self.kv.is_empty()
     }
 
     fn note_kind(&mut self, event_id: u64, kind: &EventKind) {

@@ -3,7 +3,7 @@
 use duroxide_core::model::{WorkItem, kind_of};
 use duroxide_core::provider::Refusal;
 
-use super::Op;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
@@ -98,6 +98,10 @@ impl Op for EnqueueMessage {
         let instance = tx.instance(&self.draft.instance)?;
         let visible_at = tx.now.saturating_add(self.delay_ms);
         Ok(self.draft.post(tx, &instance, visible_at)?)
+    }
+
+    fn lasts(&self) -> Lasts {
+        Lasts::BeforeAnswer
     }
 }
 

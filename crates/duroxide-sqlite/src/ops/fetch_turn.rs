@@ -3,7 +3,7 @@
 use duroxide_core::model::{EventKind, KvEntry};
 use duroxide_core::provider::SemverRange;
 
-use super::{AbandonTurn, Op};
+use super::{AbandonTurn, Lasts, Op};
 use crate::error::{OpError, is_unreadable};
 use crate::mailbox;
 use crate::tables::instances::{self, Instance};
@@ -47,19 +47,24 @@ impl Op for FetchTurn {
         mailbox::advance(tx)?;
         mailbox::bury_undeliverable(tx)?;
         let mut turns = Vec::new();
-        while turns.len() < self.max
-            && let Some(key) = self.choose(tx)?
-        {
-            match instances::by_key(tx.connection, key)? {
-                Some(instance) => turns.push(self.take(tx, instance)?),
-                None => mailbox::bury_all(tx, key)?,
+        // Once more if some of the chosen turned out to be nobody.
+        while turns.len() < self.max {
+            let chosen = self.choose(tx, self.max - turns.len())?;
+            if chosen.is_empty() {
+                break;
+            }
+            for key in chosen {
+                match instances::by_key(tx.connection, key)? {
+                    Some(instance) => turns.push(self.take(tx, instance)?),
+                    None => mailbox::bury_all(tx, key)?,
+                }
             }
         }
         Ok(turns)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 
     fn is_worth_waiting_for(output: &Vec<TakenTurn>) -> bool {
@@ -76,22 +81,22 @@ impl Op for FetchTurn {
 }
 
 impl FetchTurn {
-    /// The instance with the oldest message among those whose pin is accepted.
-    fn choose(&self, tx: &mut Tx<'_>) -> Sql<Option<i64>> {
+    /// The instances with the oldest messages among those whose pin is accepted.
+    fn choose(&self, tx: &mut Tx<'_>, max: usize) -> Sql<Vec<i64>> {
         let accepts = |version: &_| self.pins.as_ref().is_none_or(|range| range.contains(version));
-        let mut oldest: Option<(i64, i64)> = None;
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let mut oldest = Vec::new();
         for pin in tx.accepted_pins(accepts)? {
-            let head = mailboxes::oldest_ready(tx.connection, pin)?;
-            oldest = oldest.into_iter().chain(head).min();
+            oldest.extend(mailboxes::oldest_ready(tx.connection, pin, limit)?);
         }
-        Ok(oldest.map(|(_, key)| key))
+        oldest.sort_unstable();
+        Ok(oldest.into_iter().take(max).map(|(_, key)| key).collect())
     }
 
     /// Locks an instance with all its messages and counts the attempt (R8.21).
     fn take(&self, tx: &mut Tx<'_>, instance: Instance) -> Sql<TakenTurn> {
         let (c, key) = (tx.connection, instance.key);
-        let messages = messages::read(c, key)?;
-        messages::take(c, key)?;
+        let messages = messages::take(c, key)?;
         let secret = fresh_secret();
         let until = tx.now.saturating_add(self.lock_ms);
         let mailbox = Mailbox {
@@ -106,7 +111,7 @@ impl FetchTurn {
 
         let identity = identity_of(tx, &instance)?;
         let execution = identity.as_ref().map_or(1, |(_, _, execution)| *execution);
-        let attempts = messages.iter().map(|message| message.attempts).max().unwrap_or(0);
+        let attempts = messages.iter().map(|message| message.attempts).max().unwrap_or(1);
         let (kv, unreadable) = match kv::snapshot(c, key) {
             Ok(kv) => (kv, None),
             Err(error) if is_unreadable(&error) => (Vec::new(), Some(error.to_string())),
@@ -121,7 +126,7 @@ impl FetchTurn {
             instance: instance.id,
             identity,
             messages,
-            attempts: attempts.saturating_add(1),
+            attempts,
         })
     }
 }

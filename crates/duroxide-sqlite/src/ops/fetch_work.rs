@@ -1,14 +1,16 @@
-//! The next activity for these tags and sessions, locked (R8.70 – R8.73, R8.79 – R8.82).
+//! The next activities for these tags and sessions, locked (R8.70 – R8.73, R8.79 – R8.82, R8.139).
+
+use std::time::Duration;
 
 use duroxide_core::clock::millis_rounded_up;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
-use super::{AbandonWork, Op};
+use super::{AbandonWork, Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
 use crate::tables::sessions::{self, Claim};
-use crate::tables::work::{self, Tags};
+use crate::tables::work::{self, Payload, Tags};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
 use crate::writer::{Job, unattended};
@@ -19,6 +21,8 @@ pub(crate) struct FetchWork {
     pub(crate) lock_ms: u64,
     pub(crate) tags: TagFilter,
     pub(crate) session: Option<SessionFetchConfig>,
+    /// How many activities at most.
+    pub(crate) max: usize,
 }
 
 /// A locked activity, yet to be decoded.
@@ -31,36 +35,33 @@ pub(crate) struct TakenWork {
 }
 
 impl Op for FetchWork {
-    type Output = Option<TakenWork>;
+    type Output = Vec<TakenWork>;
 
-    fn apply(&self, tx: &mut Tx<'_>) -> Result<Option<TakenWork>, OpError> {
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenWork>, OpError> {
         mailbox::advance(tx)?;
-        let Some(seq) = self.choose(tx)? else { return Ok(None) };
-        let Some(found) = work::payload(tx.connection, seq)? else { return Ok(None) };
-        let secret = fresh_secret();
-        let until = tx.now.saturating_add(self.lock_ms);
-        work::lock(tx.connection, seq, &secret, until, tx.settings.node)?;
-        if let (Some(session), Some(config)) = (&found.session, &self.session) {
-            let until = tx.now.saturating_add(millis_rounded_up(config.lock_timeout));
-            let (owner, node) = (config.owner_id.as_str(), tx.settings.node);
-            let claim = Claim { owner, node, now: tx.now, until };
-            sessions::claim(tx.connection, session, claim)?;
-            // The same owner may be waiting elsewhere for the rows behind this one.
-            tx.notes.work_ready = true;
+        let mut all = Vec::new();
+        while all.len() < self.max
+            && let Some(seq) = self.choose(tx)?
+            && let Some(found) = work::payload(tx.connection, seq)?
+        {
+            let is_bound = found.session.is_some();
+            all.push(self.take(tx, seq, found)?);
+            if is_bound {
+                break; // Sessions are claimed one at a time.
+            }
         }
-        let (attempts, payload) = (found.attempts.saturating_add(1), found.payload);
-        Ok(Some(TakenWork { seq, secret, attempts, payload }))
+        Ok(all)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 
-    fn is_worth_waiting_for(output: &Option<TakenWork>) -> bool {
-        output.is_some()
+    fn is_worth_waiting_for(output: &Vec<TakenWork>) -> bool {
+        !output.is_empty()
     }
 
-    fn undo(output: Option<TakenWork>) -> Vec<Box<dyn Job>> {
+    fn undo(output: Vec<TakenWork>) -> Vec<Box<dyn Job>> {
         let abandon = |work: TakenWork| {
             let (seq, secret) = (work.seq, work.secret);
             unattended(AbandonWork { seq, secret, delay_ms: 0, uncount: true })
@@ -70,6 +71,17 @@ impl Op for FetchWork {
 }
 
 impl FetchWork {
+    /// A fetch of up to `max` activities.
+    pub(crate) fn of(
+        lock_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tags: &TagFilter,
+        max: usize,
+    ) -> Self {
+        let lock_ms = millis_rounded_up(lock_timeout);
+        Self { lock_ms, tags: tags.clone(), session: session.cloned(), max }
+    }
+
     /// The oldest activity that can be fetched: each kind of row has an index of its own.
     fn choose(&self, tx: &Tx<'_>) -> Sql<Option<i64>> {
         let c = tx.connection;
@@ -93,6 +105,23 @@ impl FetchWork {
             offer(work::oldest_in_sessions(c, &config.owner_id, tx.now, &tags)?);
         }
         Ok(oldest)
+    }
+
+    /// Locks an activity, counts the attempt, and claims its session.
+    fn take(&self, tx: &mut Tx<'_>, seq: i64, found: Payload) -> Sql<TakenWork> {
+        let secret = fresh_secret();
+        let until = tx.now.saturating_add(self.lock_ms);
+        work::lock(tx.connection, seq, &secret, until, tx.settings.node)?;
+        if let (Some(session), Some(config)) = (&found.session, &self.session) {
+            let until = tx.now.saturating_add(millis_rounded_up(config.lock_timeout));
+            let (owner, node) = (config.owner_id.as_str(), tx.settings.node);
+            let claim = Claim { owner, node, now: tx.now, until };
+            sessions::claim(tx.connection, session, claim)?;
+            // The same owner may be waiting elsewhere for the rows behind this one.
+            tx.notes.work_ready = true;
+        }
+        let (attempts, payload) = (found.attempts.saturating_add(1), found.payload);
+        Ok(TakenWork { seq, secret, attempts, payload })
     }
 
     fn tags(&self) -> Tags<'_> {

@@ -32,13 +32,25 @@ pub(crate) use commit_turn::{CommitTurn, Delta};
 pub(crate) use delete::{DeleteBulk, DeleteExactly, DeleteTree};
 pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};
 pub(crate) use fetch_turn::{FetchTurn, TakenTurn};
-pub(crate) use fetch_work::FetchWork;
+pub(crate) use fetch_work::{FetchWork, TakenWork};
 pub(crate) use prune::{Prune, PruneBulk};
 pub(crate) use renew_turn::RenewTurn;
 pub(crate) use renew_work::RenewWork;
 pub(crate) use sessions::{CleanSessions, RenewSessions};
 #[cfg(feature = "test-hooks")]
 pub(crate) use tamper::Tamper;
+
+/// When an effect has to be on the disk, so that it survives a power loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lasts {
+    /// Never: leases need not survive, since whoever held them did not either.
+    No,
+    /// Before the caller hears of it. Others may see it before: it is a message, without effect
+    /// until a turn has used it.
+    BeforeAnswer,
+    /// Before anybody sees it.
+    BeforeSeen,
+}
 
 /// Something that happens in a transaction of the writer.
 pub(crate) trait Op: Send + 'static {
@@ -48,10 +60,9 @@ pub(crate) trait Op: Send + 'static {
     /// Does it. May be called again if the transaction around it was undone.
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Self::Output, OpError>;
 
-    /// Whether the caller counts on it after a power loss. Leases need not survive one: whoever held
-    /// them did not either.
-    fn must_last(&self) -> bool {
-        true
+    /// When its effect has to be on the disk.
+    fn lasts(&self) -> Lasts {
+        Lasts::BeforeSeen
     }
 
     /// For those who wait: whether this is what they wait for.

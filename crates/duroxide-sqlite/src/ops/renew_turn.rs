@@ -1,7 +1,7 @@
 //! A turn's lock held for longer (R8.68).
 
-use super::Op;
 use super::commit_turn::check_lock;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::tables::{mailboxes, ms_in};
 use crate::token::Secret;
@@ -27,7 +27,7 @@ impl Op for RenewTurn {
         Ok(())
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }

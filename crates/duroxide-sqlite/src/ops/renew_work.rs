@@ -1,7 +1,7 @@
 //! An activity's lock held for longer (R8.75).
 
-use super::Op;
 use super::ack_work::check_lock;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::tables::{sessions, work};
 use crate::token::Secret;
@@ -27,7 +27,7 @@ impl Op for RenewWork {
         Ok(())
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }

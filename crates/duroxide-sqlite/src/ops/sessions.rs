@@ -1,6 +1,6 @@
 //! Session leases renewed and swept (R8.86, R8.87).
 
-use super::Op;
+use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::tables::sessions;
 use crate::tx::Tx;
@@ -26,8 +26,8 @@ impl Op for RenewSessions {
         Ok(renewed)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }
 
@@ -42,7 +42,7 @@ impl Op for CleanSessions {
         Ok(sessions::delete_orphaned(tx.connection, tx.now)?)
     }
 
-    fn must_last(&self) -> bool {
-        false
+    fn lasts(&self) -> Lasts {
+        Lasts::No
     }
 }

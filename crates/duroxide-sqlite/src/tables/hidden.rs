@@ -72,11 +72,6 @@ pub(crate) fn delete(c: &Connection, due: &Due) -> Sql<()> {
     Ok(())
 }
 
-/// When the next message becomes due.
-pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
-    first(c, "SELECT visible_at FROM hidden ORDER BY visible_at LIMIT 1", [], |row| row.get(0))
-}
-
 /// Whether a start waits for its time.
 pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
     let found = first(

@@ -15,6 +15,8 @@ pub(crate) struct Instance {
     pub(crate) identity: Option<Identity>,
     /// Row of `pins` for the current execution; 0 for none.
     pub(crate) pin: i64,
+    /// Whether it has just been noted, so that nothing else in the store speaks of it.
+    pub(crate) is_new: bool,
 }
 
 /// What the first commit makes of a name.
@@ -47,7 +49,7 @@ fn read(row: &Row<'_>) -> Sql<Instance> {
         }),
     };
     let pin = number(row, 2)?.unwrap_or(0);
-    Ok(Instance { key: row.get(0)?, id: text(row, 1)?, pin, identity })
+    Ok(Instance { key: row.get(0)?, id: text(row, 1)?, pin, identity, is_new: false })
 }
 
 pub(crate) fn by_id(c: &Connection, id: &str) -> Sql<Option<Instance>> {

@@ -105,13 +105,13 @@ pub(crate) fn delete(c: &Connection, instance: i64) -> Sql<()> {
     Ok(())
 }
 
-/// The ready mailbox with the oldest message among those with this pin: (head, instance).
-pub(crate) fn oldest_ready(c: &Connection, pin: i64) -> Sql<Option<(i64, i64)>> {
-    first(
+/// The ready mailboxes with the oldest messages among those with this pin: (head, instance).
+pub(crate) fn oldest_ready(c: &Connection, pin: i64, limit: i64) -> Sql<Vec<(i64, i64)>> {
+    all(
         c,
         "SELECT head, instance FROM mailboxes WHERE pin = ?1 AND head IS NOT NULL
-         ORDER BY head LIMIT 1",
-        [pin],
+         ORDER BY head LIMIT ?2",
+        [pin, limit],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
@@ -122,16 +122,6 @@ pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<i64>> {
         c,
         "SELECT instance FROM mailboxes WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
         params![ms_in(now), limit],
-        |row| row.get(0),
-    )
-}
-
-/// When time changes a mailbox next.
-pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
-    first(
-        c,
-        "SELECT wake_at FROM mailboxes WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
-        [],
         |row| row.get(0),
     )
 }

@@ -1,6 +1,6 @@
 //! Messages that can be read, clustered by instance, in queue order.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::{Sql, all, first, ms_in, run, text};
 
@@ -71,19 +71,25 @@ pub(crate) fn read(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
         c,
         "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
         [instance],
-        |row| Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? }),
+        read_taken,
     )
 }
 
-/// Makes all messages the locked batch and counts the attempt (R8.21).
-pub(crate) fn take(c: &Connection, instance: i64) -> Sql<()> {
-    run(
+fn read_taken(row: &Row<'_>) -> Sql<Taken> {
+    Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? })
+}
+
+/// Makes all messages the locked batch, in order, and counts the attempt (R8.21).
+pub(crate) fn take(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
+    let mut taken = all(
         c,
         "UPDATE messages SET attempts = min(attempts + 1, 4294967295), taken = 1
-         WHERE instance = ?1",
+         WHERE instance = ?1 RETURNING seq, attempts, payload",
         [instance],
+        read_taken,
     )?;
-    Ok(())
+    taken.sort_unstable_by_key(|message: &Taken| message.seq);
+    Ok(taken)
 }
 
 /// Removes the locked batch (R8.42).

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Sql, first, ms_in, run};
+use super::{Sql, ms_in, run};
 
 /// A worker's claim on a session.
 #[derive(Debug, Clone, Copy)]
@@ -57,16 +57,6 @@ pub(crate) fn delete_orphaned(c: &Connection, now: u64) -> Sql<usize> {
         "DELETE FROM sessions WHERE until <= ?1
          AND NOT EXISTS (SELECT 1 FROM work WHERE work.session = sessions.id)",
         [ms_in(now)],
-    )
-}
-
-/// When the next lease ends.
-pub(crate) fn next_due(c: &Connection, now: u64) -> Sql<Option<i64>> {
-    first(
-        c,
-        "SELECT until FROM sessions WHERE until > ?1 ORDER BY until LIMIT 1",
-        [ms_in(now)],
-        |row| row.get(0),
     )
 }
 

@@ -217,16 +217,6 @@ pub(crate) fn wake(c: &Connection, now: u64) -> Sql<usize> {
     run(c, "UPDATE work SET wake_at = NULL WHERE wake_at <= ?1", [ms_in(now)])
 }
 
-/// When time changes something next.
-pub(crate) fn next_due(c: &Connection) -> Sql<Option<i64>> {
-    first(
-        c,
-        "SELECT wake_at FROM work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
-        [],
-        |row| row.get(0),
-    )
-}
-
 /// Ends the locks of an owner that is gone.
 pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
     run(

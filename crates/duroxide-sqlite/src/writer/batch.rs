@@ -1,12 +1,14 @@
 //! One transaction for many jobs; who hears what when it fails.
 
 use super::job::Job;
+use super::outlook::Outlook;
 use super::recover::{Broken, Trouble, free_leases};
 use super::thread::Writer;
 use crate::connection::set_durability;
 use crate::crash_point::crash_point;
 use crate::error::SqliteError;
 use crate::faults;
+use crate::ops::Lasts;
 use crate::options::Durability;
 use crate::tables::Sql;
 use crate::tx::{Notes, Tx};
@@ -23,15 +25,23 @@ enum Look {
     Away,
 }
 
+/// A transaction that is in the log.
+#[derive(Debug, Clone, Copy)]
+struct Committed {
+    batch: i64,
+    /// Whether it is on the disk.
+    is_synced: bool,
+}
+
 impl Writer {
     /// Does jobs in one transaction. Those that find nothing are parked, the others answered.
     pub(super) fn process(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         match self.transact(&mut jobs, Look::AtNews) {
-            Ok(()) => self.hand_out(jobs),
+            Ok(committed) => self.hand_out(jobs, committed),
             // What one of them cannot read must not take the others along.
             Err(trouble) if trouble.is_about_waiting => {
                 match self.transact(&mut jobs, Look::Away) {
-                    Ok(()) => self.hand_out(jobs),
+                    Ok(committed) => self.hand_out(jobs, committed),
                     Err(trouble) => self.process_each(jobs, &trouble),
                 }
                 self.serve_each_parked();
@@ -100,48 +110,63 @@ impl Writer {
         }
     }
 
-    fn hand_out(&mut self, jobs: Vec<Box<dyn Job>>) {
+    fn hand_out(&mut self, jobs: Vec<Box<dyn Job>>, committed: Committed) {
+        let holds = !committed.is_synced && self.can_hold();
+        let has_begun_turns = holds && self.has_begun_turns(&jobs);
+        let mut must_sync = false;
         let mut over = Vec::with_capacity(jobs.len());
         for job in jobs {
             if !job.is_done() && job.patience().is_some() {
                 self.parked.add(job);
+            } else if holds && job.lasts() != Lasts::No {
+                must_sync = !has_begun_turns;
+                self.held.add(committed.batch, job);
             } else {
                 over.push(job);
             }
         }
         self.answer(over);
+        if must_sync {
+            self.sync_held();
+        }
     }
 
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>], look: Look) -> Result<(), Trouble> {
+    fn transact(&mut self, jobs: &mut [Box<dyn Job>], look: Look) -> Result<Committed, Trouble> {
         self.reopen_if_needed().map_err(Trouble::of_store)?;
-        let must_last = jobs.iter().any(|job| job.must_last());
+        let is_synced = self.needs_sync(jobs);
         // A number of its own for every try: it tells later whether this one was committed.
         let batch = self.next_batch;
         self.next_batch += 1;
-        let verdict = match self.try_transact(jobs, look, must_last, batch) {
+        let is_synced = match self.try_transact(jobs, look, is_synced, batch) {
             Ok(notes) => {
                 self.tell(notes);
-                return Ok(());
+                is_synced
             }
-            Err(broken) => self.recover(broken, batch),
+            Err(broken) => {
+                if let Err(trouble) = self.recover(broken, batch) {
+                    jobs.iter_mut().for_each(|job| job.reset());
+                    self.parked.reset();
+                    return Err(trouble);
+                }
+                true // It was found in the file, and the file was synced.
+            }
         };
-        if let Err(trouble) = verdict {
-            jobs.iter_mut().for_each(|job| job.reset());
-            self.parked.reset();
-            return Err(trouble);
+        if is_synced {
+            self.answer_held();
         }
-        Ok(())
+        Ok(Committed { batch, is_synced })
     }
 
     fn try_transact(
         &mut self,
         jobs: &mut [Box<dyn Job>],
         look: Look,
-        must_last: bool,
+        is_synced: bool,
         batch: i64,
     ) -> Result<Notes, Broken> {
         crash_point("before-begin");
-        self.set_waiting_for_disk(must_last).map_err(Broken::Undone)?;
+        self.outlook = None;
+        self.set_waiting_for_disk(is_synced).map_err(Broken::Undone)?;
         let Some(connection) = &self.connection else { return Ok(Notes::default()) };
         faults::before_begin(connection).map_err(Broken::Undone)?;
         connection
@@ -159,12 +184,14 @@ impl Writer {
             self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
         }
         let notes = tx.finish(batch).map_err(Broken::Undone)?;
+        let outlook = Outlook::of(connection, now).map_err(Broken::Undone)?;
         crash_point("before-commit");
-        faults::commit(connection, must_last, |c| {
+        faults::commit(connection, is_synced, |c| {
             c.prepare_cached("COMMIT")?.execute([]).map(drop)
         })
         .map_err(Broken::Unknown)?;
         crash_point("after-commit");
+        self.outlook = Some(outlook);
         Ok(notes)
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::error::{Failure, OpError, SqliteError};
-use crate::ops::Op;
+use crate::ops::{Lasts, Op};
 use crate::tx::Tx;
 
 /// Which queue a fetch waits for.
@@ -32,10 +32,14 @@ pub(crate) trait Job: Send {
     fn reset(&mut self);
     /// Whether it found what it came for; others may wait on.
     fn is_done(&self) -> bool;
-    /// Whether its effect has to survive a power loss.
-    fn must_last(&self) -> bool;
+    /// When its effect has to be on the disk.
+    fn lasts(&self) -> Lasts;
     /// How long it may wait, if it is one that waits.
     fn patience(&self) -> Option<Patience>;
+    /// Whether it is one that waits for this queue.
+    fn waits_for(&self, queue: Queue) -> bool {
+        self.patience().is_some_and(|patience| patience.queue == queue)
+    }
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
     /// Tells the caller, after the commit. If the caller is gone, what puts that right.
@@ -92,8 +96,8 @@ impl<O: Op> Job for Pending<O> {
         }
     }
 
-    fn must_last(&self) -> bool {
-        self.op.must_last()
+    fn lasts(&self) -> Lasts {
+        self.op.lasts()
     }
 
     fn patience(&self) -> Option<Patience> {

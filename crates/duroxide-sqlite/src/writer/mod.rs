@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Whatever waits in the inbox becomes one transaction; while it is being committed the next one
-//! gathers. Nobody hears "done" before the commit has returned. A fetch that finds nothing is parked
+//! gathers. Nobody hears "done" before it is on the disk. A fetch that finds nothing is parked
 //! and served inside the very transaction that brings something for it.
 //!
 //! This folder knows nothing of what an operation means.
@@ -17,6 +17,8 @@
 mod job;
 mod handle;
 mod parked;
+mod held;
+mod outlook;
 mod thread;
 mod batch;
 mod recover;

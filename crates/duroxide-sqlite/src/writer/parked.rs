@@ -20,9 +20,13 @@ impl Parked {
         self.jobs.is_empty()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Box<dyn Job>> {
+        self.jobs.iter()
+    }
+
     /// Whether anybody waits for this queue.
     pub(super) fn waits_for(&self, queue: Queue) -> bool {
-        self.jobs.iter().any(|job| job.patience().is_some_and(|p| p.queue == queue))
+        self.iter().any(|job| job.waits_for(queue))
     }
 
     /// When the first of them loses patience.

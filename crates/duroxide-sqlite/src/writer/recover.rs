@@ -1,9 +1,11 @@
 //! What becomes of a store after a failure: rolled back, reopened, or lost.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::held::sync_log;
 use super::thread::Writer;
 use crate::connection::{open_writer, path_of};
 use crate::error::SqliteError;
@@ -96,9 +98,18 @@ impl Writer {
         schema::version_of(path, &connection)?;
         nodes::insert(&connection, self.config.owner.id, self.config.clock.now_ms())
             .map_err(|error| SqliteError::sort(path, &error))?;
+        // A log that is not there has been copied into the file, and synced.
+        match sync_log(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let (path, reason) = (path.clone(), format!("log not synced: {error}"));
+                return Err(SqliteError::Io { path, reason });
+            }
+            _ => {}
+        }
         self.watch.forget();
         self.waits_for_disk = self.config.durability == Durability::Full;
         self.connection = Some(connection);
+        self.doubt_held();
         Ok(())
     }
 
@@ -143,6 +154,7 @@ impl Writer {
             }
         }
         if !dead.is_empty() {
+            self.outlook = None;
             self.serve_parked();
         }
     }

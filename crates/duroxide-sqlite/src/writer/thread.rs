@@ -9,7 +9,9 @@ use duroxide_core::clock::Clock;
 use rusqlite::Connection;
 
 use super::handle::{Message, WriterHandle};
-use super::job::{Job, Queue};
+use super::held::Held;
+use super::job::Job;
+use super::outlook::Outlook;
 use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
@@ -18,7 +20,6 @@ use crate::faults;
 use crate::file_identity::FileIdentity;
 use crate::options::Durability;
 use crate::owners::Owner;
-use crate::tables::{hidden, mailboxes, sessions, work};
 use crate::tx::Settings;
 use crate::url::Location;
 
@@ -55,6 +56,7 @@ pub(super) struct Writer {
     pub(super) connection: Option<Connection>,
     pub(super) config: WriterConfig,
     pub(super) parked: Parked,
+    pub(super) held: Held,
     pub(super) watch: Watch,
     /// Number of the next transaction.
     pub(super) next_batch: i64,
@@ -63,7 +65,9 @@ pub(super) struct Writer {
     pub(super) mended_at: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
-    /// When time alone changes something for those who wait.
+    /// `None` if it has to be looked up.
+    pub(super) outlook: Option<Outlook>,
+    /// When those who wait should look again, though nobody has written anything.
     due_at: Option<u64>,
 }
 
@@ -74,12 +78,14 @@ impl Writer {
             watch: Watch::new(&config.location, &connection),
             connection: Some(connection),
             parked: Parked::default(),
+            held: Held::default(),
             next_batch: 1,
             waits_for_disk,
             mended_at: None,
             config,
             inbox,
             closing: false,
+            outlook: None,
             due_at: None,
         }
     }
@@ -92,6 +98,7 @@ impl Writer {
             let batch = self.gather();
             self.look_around();
             let is_due = self.is_due();
+            let batch = self.park_hopeless(batch);
             if !batch.is_empty() {
                 self.process(batch);
             }
@@ -99,7 +106,11 @@ impl Writer {
                 self.serve_parked();
             }
             self.answer_parked();
+            if self.held.is_due(Instant::now()) {
+                self.sync_held();
+            }
         }
+        self.sync_held();
         self.parked.drain().into_iter().for_each(|job| job.fail(&SqliteError::Closed));
         self.sign_off();
     }
@@ -136,10 +147,11 @@ impl Writer {
 
     /// How long to sleep if nobody calls; `None` is for ever.
     fn sleep_limit(&mut self) -> Option<Duration> {
-        if self.parked.is_empty() && !self.config.board.is_watched() {
-            return None;
-        }
         let now = Instant::now();
+        let until_sync = self.held.until_due(now);
+        if self.parked.is_empty() && !self.config.board.is_watched() {
+            return until_sync;
+        }
         let until_deadline =
             self.parked.first_deadline().map(|deadline| deadline.saturating_duration_since(now));
         self.due_at = self.next_due();
@@ -147,31 +159,13 @@ impl Writer {
             .due_at
             .map(|due| Duration::from_millis(due.saturating_sub(self.config.clock.now_ms())));
         let until_look = self.watch.next_look(now);
-        [until_deadline, until_due, until_look].into_iter().flatten().min()
+        [until_sync, until_deadline, until_due, until_look].into_iter().flatten().min()
     }
 
     /// Whether those who wait should look again, though nobody has written anything.
     fn is_due(&self) -> bool {
         // Looking is also how a file that was lost is opened again.
         self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
-    }
-
-    /// When time alone changes something for those who wait.
-    fn next_due(&self) -> Option<u64> {
-        let connection = self.connection.as_ref()?;
-        let now = self.config.clock.now_ms();
-        let mut due = Vec::new();
-        if self.parked.waits_for(Queue::Turns) {
-            due.push(hidden::next_due(connection));
-            due.push(mailboxes::next_due(connection));
-        }
-        if self.parked.waits_for(Queue::Work) {
-            due.push(work::next_due(connection));
-            due.push(sessions::next_due(connection, now));
-        }
-        // Should this fail, the next look around is not far, and the next fetch reports it.
-        let due = due.into_iter().filter_map(|due| due.ok().flatten());
-        due.min().map(crate::tables::ms_out)
     }
 
     /// Tells those who have been waiting long enough, or have what they waited for.

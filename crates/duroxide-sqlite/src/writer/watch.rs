@@ -86,6 +86,7 @@ impl Writer {
         if version.is_some() && self.watch.data_version != version {
             self.watch.data_version = version;
             self.watch.in_company = true;
+            self.outlook = None;
             self.config.board.ring_all();
             self.serve_parked();
         }

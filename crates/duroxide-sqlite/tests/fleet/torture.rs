@@ -20,7 +20,8 @@ const KILLS: usize = 60;
 const KILLS_MIN: usize = 50;
 /// Faults end then, however many there were.
 const FIRE: Duration = Duration::from_secs(80);
-/// The log of a store that is in use may grow so far.
+/// The log of a store in use is no longer than this, once all who were stopped go on: while a process
+/// is stopped in the middle of a read, the log can only grow.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// A place in the fleet and who has it.
@@ -40,6 +41,7 @@ struct Fleet<'a> {
     places: Vec<Place>,
     kills: usize,
     pauses: usize,
+    /// As seen last.
     log_bytes: u64,
 }
 
@@ -62,7 +64,7 @@ impl Fleet<'_> {
             }
         }
         let log = std::fs::metadata(self.folder.join("store.db-wal"));
-        self.log_bytes = self.log_bytes.max(log.map_or(0, |log| log.len()));
+        self.log_bytes = log.map_or(0, |log| log.len());
     }
 
     /// Kills somebody, or stops them for longer than their leases.
@@ -158,7 +160,7 @@ fn killed_and_stopped_workers_lose_nothing_and_double_nothing() {
     processes.for_each(Process::finish);
 
     report(&folder, &journal, (kills, pauses), (rage, now.elapsed()));
-    assert!(log_bytes <= LOG_BYTES_MAX, "seed {seed}: the log grew to {log_bytes} bytes");
+    assert!(log_bytes <= LOG_BYTES_MAX, "seed {seed}: the log has {log_bytes} bytes");
     assert!(KILLS_MIN <= kills && 0 < pauses, "seed {seed}: {kills} kills, {pauses} pauses");
     check::assert_sound(folder.path(), &journal.read(), &format!("DUROXIDE_SEED={seed}"));
 }

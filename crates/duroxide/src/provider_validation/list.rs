@@ -391,6 +391,15 @@ macro_rules! __provider_validations {
                 O a_commit_wakes_who_waits_for_it,
                 O other_commits_wake_nobody,
             }
+            several_at_once {
+                G several_turns_come_in_order,
+                G several_turns_fit_the_filter,
+                G several_activities_come_in_order,
+                G several_activities_fit_the_tags,
+                G several_activities_bind_one_session,
+                G nobody_shares_what_several_fetch,
+                W several_wait_for_the_first_only,
+            }
             two_providers {
                 O what_one_queues_the_other_serves,
                 O locks_hold_for_both,

@@ -55,6 +55,7 @@ pub mod times;
 pub mod attempts;
 pub mod wakeups;
 pub mod turn_without_history;
+pub mod several_at_once;
 pub mod two_providers;
 pub mod differential;
 

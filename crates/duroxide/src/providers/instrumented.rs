@@ -269,6 +269,19 @@ impl Provider for InstrumentedProvider {
         self.measure("fetch_orchestration_item", call).await
     }
 
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        let call =
+            self.inner.fetch_work_items(lock_timeout, poll_timeout, session, tag_filter, max);
+        self.measure("fetch_work_item", call).await
+    }
+
     async fn read_history_from(
         &self,
         instance: &str,

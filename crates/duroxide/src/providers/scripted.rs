@@ -236,6 +236,17 @@ impl Provider for ScriptedProvider {
         self.answer("fetch_turns", Vec::new()).await
     }
 
+    async fn fetch_work_items(
+        &self,
+        _lock_timeout: Duration,
+        _poll_timeout: Duration,
+        _session: Option<&SessionFetchConfig>,
+        _tag_filter: &TagFilter,
+        _max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        self.answer("fetch_work_items", Vec::new()).await
+    }
+
     async fn read_history_from(
         &self,
         _instance: &str,

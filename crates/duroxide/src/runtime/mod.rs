@@ -34,10 +34,9 @@ pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionP
 
 use tokio::sync::Semaphore;
 
-use self::dispatchers::fetch::Lead;
 use self::dispatchers::lease::{LeaseKeeper, LockKind};
 use self::dispatchers::orchestration;
-use self::dispatchers::worker::{self, Sessions, Slot, keep_sessions};
+use self::dispatchers::worker::{self, Slot, keep_sessions, pass_on_in_time};
 use self::node::Node;
 use self::observability::{MetricsProvider, MetricsSnapshot, ObservabilityHandle, gauges, targets};
 use self::registry::ActivityRegistry;
@@ -315,21 +314,18 @@ impl Runtime {
             options.worker_lock_timeout,
             options.worker_lock_renewal_buffer,
         );
-        let dispatcher = Arc::new(worker::Dispatcher {
-            node: Arc::clone(node),
-            leases,
-            lead: Lead::new(),
-            sessions: Sessions::default(),
-        });
+        let dispatcher = worker::Dispatcher::new(Arc::clone(node), leases);
         let suffix = options.worker_node_id.as_ref().unwrap_or(&node.runtime_id);
         let worker_ids: Vec<String> =
             (0..options.worker_concurrency).map(|index| format!("work-{index}-{suffix}")).collect();
         for worker_id in &worker_ids {
             let slot = Slot::new(Arc::clone(&dispatcher), worker_id.clone());
-            self.tasks.spawn_slot(slot.run(self.tasks.stop()));
+            self.tasks.spawn_slot(slot.run(self.tasks.slot_tracker(), self.tasks.stop()));
         }
         if !worker_ids.is_empty() {
             let owners = options.worker_node_id.clone().map_or(worker_ids, |node_id| vec![node_id]);
+            let (tracker, stop) = (self.tasks.slot_tracker(), self.tasks.stop());
+            self.tasks.spawn_slot(pass_on_in_time(Arc::clone(&dispatcher), tracker, stop));
             self.tasks.spawn_servant(keep_sessions(dispatcher, owners, self.tasks.stop()));
         }
     }

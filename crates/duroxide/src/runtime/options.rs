@@ -34,7 +34,7 @@ pub struct RuntimeOptions {
     pub dispatcher_long_poll_timeout: Duration,
     /// Turns at a time; 0 runs none.
     pub orchestration_concurrency: usize,
-    /// Activities at a time; 0 runs none.
+    /// Activities whose code runs at a time; 0 runs none.
     pub worker_concurrency: usize,
     /// Lock length of a turn.
     pub orchestrator_lock_timeout: Duration,

@@ -37,3 +37,5 @@ mod metrics;
 mod logs;
 mod safety_net;
 mod worker_crowd;
+mod results_in_flight;
+mod fetched_ahead;

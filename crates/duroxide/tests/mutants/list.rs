@@ -203,6 +203,16 @@ mutants! {
     // ---- Activities -----------------------------------------------------------------------------
     /// The newest activity is fetched first.
     FetchesNewestWork => "queue_semantics::test_worker_queue_fifo_ordering",
+    /// A fetch of several activities gives one more than asked for.
+    FetchesOneTooMany => "several_at_once::several_activities_come_in_order",
+    /// Several activities fetched at once come in reverse.
+    ReversesSeveral => "several_at_once::several_activities_come_in_order",
+    /// A fetch of several activities claims more than one session.
+    BindsSeveralSessions => "several_at_once::several_activities_bind_one_session",
+    /// Of several activities fetched at once only the first has to fit the tags.
+    LooksAtFirstTagOnly => "several_at_once::several_activities_fit_the_tags",
+    /// A fetch of several activities waits until there are so many.
+    WaitsForSeveral => "several_at_once::several_wait_for_the_first_only",
     /// Tags are not filtered.
     IgnoresTags => "tag_filtering::test_default_only_fetches_untagged",
     /// A filter of tags lets untagged activities through, too.

@@ -121,6 +121,17 @@ impl Provider for MutantProvider {
         self.wrong_work_fetch(lock_timeout, poll_timeout, session, tag_filter).await
     }
 
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        self.several_wrong_fetches((lock_timeout, poll_timeout), session, tag_filter, max).await
+    }
+
     async fn ack_work_item(
         &self,
         token: &str,

@@ -11,6 +11,37 @@ use super::wrapper::{LONG, MutantProvider};
 type Job = (WorkItem, String, u32);
 
 impl MutantProvider {
+    pub async fn several_wrong_fetches(
+        &self,
+        (lock, mut poll): (Duration, Duration),
+        session: Option<&SessionFetchConfig>,
+        tags: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<Job>, ProviderError> {
+        let max = max + usize::from(self.is(Mutant::FetchesOneTooMany));
+        let (mut all, mut tags) = (Vec::new(), tags.clone());
+        while all.len() < max
+            && let Some(job) = self.wrong_work_fetch(lock, poll, session, &tags).await?
+        {
+            let in_session =
+                matches!(&job.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
+            all.push(job);
+            if in_session && !self.is(Mutant::BindsSeveralSessions) {
+                break;
+            }
+            if !self.is(Mutant::WaitsForSeveral) {
+                poll = Duration::ZERO;
+            }
+            if self.is(Mutant::LooksAtFirstTagOnly) {
+                tags = TagFilter::Any;
+            }
+        }
+        if self.is(Mutant::ReversesSeveral) {
+            all.reverse();
+        }
+        Ok(all)
+    }
+
     pub async fn wrong_work_fetch(
         &self,
         lock: Duration,

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use super::super::lab::{AT_ONCE, LONG, Lab, Promise, lab};
 use super::super::words::*;
 use super::super::{ProviderFactory, Skip};
-use duroxide_core::model::{ErrorDetails, EventKind, OrchestrationStatus};
+use duroxide_core::model::{ErrorDetails, Event, EventKind, OrchestrationStatus};
 
 /// The status without the history is the status of the history.
 pub async fn a_status_is_what_the_history_says<F: ProviderFactory>(factory: &F) {
@@ -49,7 +49,7 @@ pub async fn a_status_is_what_the_history_says<F: ProviderFactory>(factory: &F) 
 
 /// Who waits for a commit is woken by it.
 pub async fn a_commit_wakes_who_waits_for_it<F: ProviderFactory>(factory: &F) -> Skip {
-    let says = "wait_for_commit returns another number soon after a commit of this instance";
+    let says = "wait_for_commit returns another number soon after a commit that changed something";
     let lab = lab(factory, Promise { rule: "R8.134", says, section: "long-polls" }).await.patient();
     let Some(mut seen) = lab.wait_for_commit("a", 0, AT_ONCE).await else {
         return Some("the provider cannot tell of commits");
@@ -62,7 +62,7 @@ pub async fn a_commit_wakes_who_waits_for_it<F: ProviderFactory>(factory: &F) ->
         };
         let ((first, second, third), ()) = tokio::join!(
             waits,
-            lab.committed(&turn, commit().named("Orch", "1.0.0").event(note(event_id)))
+            lab.committed(&turn, commit().named("Orch", "1.0.0").event(news(event_id)))
         );
         lab.expect(first != seen, "another number after a commit", (first, seen));
         lab.same("the numbers of those who wait", (second, third), (first, first));
@@ -94,6 +94,12 @@ pub async fn other_commits_wake_nobody<F: ProviderFactory>(factory: &F) -> Skip 
     let unknown = lab.wait_for_commit("nobody", 0, AT_ONCE).await;
     lab.expect(unknown.is_some(), "a number for an instance that is not there", unknown);
     None
+}
+
+/// Something a client can wait for: a custom status.
+fn news(event_id: u64) -> Event {
+    let status = Some(format!("status {event_id}"));
+    event(event_id, EventKind::CustomStatusUpdated { status })
 }
 
 /// The number after the next commit, which must come soon.

@@ -9,7 +9,7 @@ use crate::runtime::observability::{MetricsSnapshot, ObservabilityConfig};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What R9.30 measures, in the order of [`call_everything`]: (method, operation).
-const MEASURED: [(&str, &str); 11] = [
+const MEASURED: [(&str, &str); 12] = [
     ("fetch_orchestration_item", "fetch_orchestration_item"),
     ("ack_orchestration_item", "ack_orchestration_item"),
     ("read", "read"),
@@ -20,6 +20,7 @@ const MEASURED: [(&str, &str); 11] = [
     ("enqueue_for_orchestrator", "enqueue_orchestrator"),
     ("fetch_turn", "fetch_orchestration_item"),
     ("fetch_turns", "fetch_orchestration_item"),
+    ("fetch_work_items", "fetch_work_item"),
     ("commit_turn", "ack_orchestration_item"),
 ];
 
@@ -61,6 +62,7 @@ async fn call_measured(store: &dyn Provider) -> Vec<bool> {
         store.enqueue_for_orchestrator(message(), None).await.is_ok(),
         store.fetch_turn(SECOND, SECOND, None).await.is_ok(),
         store.fetch_turns(SECOND, SECOND, None, 2).await.is_ok(),
+        store.fetch_work_items(SECOND, SECOND, None, &TagFilter::Any, 2).await.is_ok(),
         store.commit_turn("t", TurnCommit::default()).await.is_ok(),
     ]
 }

@@ -124,18 +124,7 @@ impl Provider for MemoryProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        if *tag_filter == TagFilter::None {
-            // R8.79. Waiting keeps the caller from asking again and again.
-            tokio::time::sleep(poll_timeout).await;
-            return Ok(None);
-        }
-        let wants = WorkWants {
-            lock_ms: millis(lock_timeout),
-            tags: tag_filter.clone(),
-            session: session.cloned(),
-        };
-        let work = poll::<Work>(self, &wants, poll_timeout).await;
-        Ok(work.map(|work| (work.item, work.token, work.attempts)))
+        Ok(self.poll_work(lock_timeout, poll_timeout, session, tag_filter).await)
     }
 
     async fn ack_work_item(
@@ -252,6 +241,29 @@ impl Provider for MemoryProvider {
         Ok(turns)
     }
 
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        let mut all = Vec::new();
+        let mut patience = poll_timeout;
+        while all.len() < max
+            && let Some(work) = self.poll_work(lock_timeout, patience, session, tag_filter).await
+        {
+            let is_bound = is_bound(&work.0);
+            all.push(work);
+            patience = Duration::ZERO;
+            if is_bound {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
     async fn read_history_from(
         &self,
         instance: &str,
@@ -290,6 +302,27 @@ impl Provider for MemoryProvider {
 }
 
 impl MemoryProvider {
+    async fn poll_work(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Option<(WorkItem, String, u32)> {
+        if *tag_filter == TagFilter::None {
+            // R8.79. Waiting keeps the caller from asking again and again.
+            tokio::time::sleep(poll_timeout).await;
+            return None;
+        }
+        let wants = WorkWants {
+            lock_ms: millis(lock_timeout),
+            tags: tag_filter.clone(),
+            session: session.cloned(),
+        };
+        let work = poll::<Work>(self, &wants, poll_timeout).await?;
+        Some((work.item, work.token, work.attempts))
+    }
+
     async fn poll_turn(
         &self,
         lock_timeout: Duration,
@@ -309,4 +342,9 @@ impl MemoryProvider {
         let wants = TurnWants { lock_ms: millis(lock_timeout), pins, with_history };
         poll::<Turns>(self, &wants, poll_timeout).await
     }
+}
+
+/// Whether an activity belongs to a session.
+fn is_bound(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::ActivityExecute { session_id: Some(_), .. })
 }

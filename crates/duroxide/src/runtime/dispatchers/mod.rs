@@ -6,7 +6,8 @@
 //!
 //! Activities: there are as many slots as may run at a time. One free slot leads: it waits for work,
 //! and as soon as it has some it passes the lead to the next free slot and does the work itself. So
-//! one fetch waits for all, and nothing is handed from task to task.
+//! one fetch waits for all. Of short activities it brings several, for the next free slots. A slot is
+//! free when its code has ended; the result waits for the store on its own.
 
 pub(crate) mod lease;
 pub(crate) mod fetch;

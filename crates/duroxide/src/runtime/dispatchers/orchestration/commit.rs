@@ -82,19 +82,21 @@ impl Aside {
 impl Dispatcher {
     /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
     /// Whether the turn was committed as it is.
-    pub(super) async fn commit(&self, batch: Batch, outcome: TurnOutcome, aside: Aside) -> bool {
+    pub(super) async fn commit(&self, batch: &Batch, outcome: TurnOutcome, aside: Aside) -> bool {
         let summary = Summary::of(&outcome);
         let notices = aside.notices.clone();
-        let commit = self.to_commit(&batch, outcome, notices, aside.execution_id).await;
-        match self.commit_while_leased(&batch, commit).await {
+        let commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
+        match self.commit_while_leased(batch, commit).await {
             Ok(()) => {
-                self.report_committed(&batch, summary, aside.execution_id, aside.fact);
+                self.report_committed(batch, summary, aside.execution_id, aside.fact);
                 return true;
             }
-            Err(rejected) if self.is_passing(&batch, &rejected.error) => {
-                self.give_back(&batch, rejected.error).await;
+            Err(rejected) if self.is_passing(batch, &rejected.error) => {
+                Box::pin(self.give_back(batch, rejected.error)).await;
             }
-            Err(rejected) => self.substitute_failure(&batch, rejected.error, aside).await,
+            Err(rejected) => {
+                Box::pin(self.substitute_failure(batch, rejected.error, aside)).await;
+            }
         }
         false
     }

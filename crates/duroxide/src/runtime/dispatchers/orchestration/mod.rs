@@ -158,7 +158,8 @@ impl Dispatcher {
             worker_id,
             running: None,
         };
-        if let Err(panic) = catch_panic(self.process(batch)).await {
+        // Boxed: a future is as large as the longest way through it, and is moved when it begins.
+        if let Err(panic) = catch_panic(Box::pin(self.process(batch))).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
         }
@@ -183,9 +184,10 @@ impl Dispatcher {
         let range = self.node.options.supported_range();
         match admit(&batch, &history, &self.node.options, &range) {
             Admission::Run => self.replay(batch, history).await,
-            Admission::Retry { after, why } => self.abandon(&batch, after, &why).await,
-            Admission::Discard => self.discard(batch, &history).await,
-            Admission::Poison => self.poison(batch, history).await,
+            // What is rare is boxed, so that the others need no room for it.
+            Admission::Retry { after, why } => Box::pin(self.abandon(&batch, after, &why)).await,
+            Admission::Discard => Box::pin(self.discard(batch, &history)).await,
+            Admission::Poison => Box::pin(self.poison(batch, history)).await,
         }
     }
 
@@ -210,7 +212,7 @@ impl Dispatcher {
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
         let Some((version, handler)) = self.resolve(&batch.item, &reader) else {
-            return self.back_off_unregistered(&batch, &reader).await;
+            return Box::pin(self.back_off_unregistered(&batch, &reader)).await;
         };
         let is_successor = reader.is_continue_as_new;
         let execution_id = batch.item.execution_id + u64::from(is_successor);
@@ -234,25 +236,24 @@ impl Dispatcher {
         };
         let (outcome, next) = run_turn_and_keep(turn);
         self.report_before_commit(&batch, &outcome, &aside);
-        self.commit_and_keep(batch, outcome, aside, next).await;
+        self.commit_and_keep(&mut batch, outcome, aside, next).await;
     }
 
     /// Commits a turn, and keeps the instance in memory for its next one if that worked.
     async fn commit_and_keep(
         &self,
-        mut batch: Batch,
+        batch: &mut Batch,
         outcome: TurnOutcome,
         aside: Aside,
         next: Option<Suspended>,
     ) {
         batch.running = None;
-        let instance = batch.item.instance.clone();
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());
         if self.commit(batch, outcome, aside).await
             && let Some(next) = next
         {
-            self.node.warm.keep(&instance, next);
+            self.node.warm.keep(batch.instance(), next);
         }
     }
 

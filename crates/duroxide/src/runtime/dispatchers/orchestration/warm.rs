@@ -49,10 +49,10 @@ impl Dispatcher {
         let (outcome, next) = suspended.resume(Resumption { messages, now_ms, system_calls });
         if let Some(replica) = replica {
             let answers = std::mem::take(&mut *locked(&answers));
-            self.compare(&batch, replica, (&outcome, answers), now_ms).await;
+            Box::pin(self.compare(&batch, replica, (&outcome, answers), now_ms)).await;
         }
         self.report_before_commit(&batch, &outcome, &aside);
-        self.commit_and_keep(batch, outcome, aside, next).await;
+        self.commit_and_keep(&mut batch, outcome, aside, next).await;
     }
 
     /// Reads the history of a turn that came without. False if that has to be tried again later.
@@ -64,7 +64,7 @@ impl Dispatcher {
         match self.node.store.read_history_from(instance, execution_id, 1, None).await {
             Ok(history) => batch.item.history = history,
             Err(error) if error.is_retryable() => {
-                self.give_back(batch, error).await;
+                Box::pin(self.give_back(batch, error)).await;
                 return false;
             }
             Err(error) => {

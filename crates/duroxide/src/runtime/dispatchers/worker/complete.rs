@@ -6,7 +6,7 @@ use duroxide_core::model::{ErrorDetails, WorkItem};
 use tokio::time::sleep;
 
 use super::Dispatcher;
-use super::execute::{Ended, Work};
+use super::execute::{Ended, Finished, Work};
 use crate::providers::ProviderError;
 use crate::runtime::node::log_storage_error;
 use crate::runtime::observability::labels::{self, ErrorLabels};
@@ -28,7 +28,8 @@ macro_rules! record {
 
 impl Dispatcher {
     /// Stores the result, if there is one that counts, and counts the outcome once (R9.21).
-    pub(super) async fn complete(&self, work: Work, ended: Ended, took: Duration) {
+    pub(super) async fn complete(&self, finished: Finished) {
+        let Finished { work, ended, took } = finished;
         let outcome = match ended {
             Ended::Returned(result) => {
                 let outcome = outcome_of(&result);

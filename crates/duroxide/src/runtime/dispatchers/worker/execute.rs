@@ -1,13 +1,13 @@
 //! Running one activity: who it is for, its handler, its cancellation, its panics.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use duroxide_core::model::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::slot::Fetched;
+use super::ahead::Fetched;
 use crate::runtime::activity::{ActivityCall, ActivityContext};
 use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
@@ -33,6 +33,13 @@ pub(super) struct Work {
     pub(super) lease: Lease,
 }
 
+/// An activity whose code has ended.
+pub(super) struct Finished {
+    pub(super) work: Work,
+    pub(super) ended: Ended,
+    pub(super) took: Duration,
+}
+
 /// How an activity ended.
 pub(super) enum Ended {
     Returned(Result<String, ErrorDetails>),
@@ -41,13 +48,17 @@ pub(super) enum Ended {
 }
 
 impl Dispatcher {
-    /// One fetched activity, from admission to completion.
-    pub(super) async fn process(&self, (item, lock_token, attempt): Fetched, worker_id: &str) {
-        let lease = self.leases.hold(&lock_token);
+    /// One fetched activity, from admission until its code has ended. What is left to be stored is
+    /// returned; an activity of a session is completed here, since the next one of its session must
+    /// not begin before (R7.70).
+    pub(super) async fn process(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
+        let began = Instant::now();
+        let Fetched { item, lock_token, attempt, lease, .. } = fetched;
         let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } =
             item
         else {
-            return self.refuse(&item, &lock_token, attempt).await;
+            self.refuse(&item, &lock_token, attempt).await;
+            return None;
         };
         let max_sessions = self.node.options.max_sessions_per_runtime;
         let session = session_id.as_deref().map(|id| self.sessions.enter(id, max_sessions));
@@ -56,7 +67,7 @@ impl Dispatcher {
             let result =
                 store.abandon_work_item(&lock_token, Some(SESSION_LIMIT_DELAY), true).await;
             log_storage_error(&instance, result);
-            return;
+            return None;
         }
         let work = Work {
             instance,
@@ -72,13 +83,21 @@ impl Dispatcher {
             lease,
         };
         if attempt > self.node.options.max_attempts {
-            return self.complete_poisoned(work).await;
+            self.complete_poisoned(work).await;
+            return None;
         }
-        let began = Instant::now();
-        match self.execute(&work).await {
-            Some(ended) => self.complete(work, ended, began.elapsed()).await,
-            None => self.back_off_unregistered(&work).await,
+        let Some(ended) = self.execute(&work).await else {
+            self.back_off_unregistered(&work).await;
+            return None;
+        };
+        let took = began.elapsed();
+        self.ahead.learn(took);
+        let finished = Finished { work, ended, took };
+        if session.is_none() {
+            return Some(finished);
         }
+        self.complete(finished).await;
+        None
     }
 
     /// Runs the activity; `None` if nothing here can.

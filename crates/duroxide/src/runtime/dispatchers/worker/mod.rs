@@ -1,23 +1,45 @@
-//! One activity: fetch, execute, complete.
+//! One activity: fetch, execute, complete. A slot runs its code; the result finds its way alone.
 
 mod slot;
+mod ahead;
 mod sessions;
 mod execute;
 mod complete;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::fetch::Lead;
 use super::lease::LeaseKeeper;
 use crate::runtime::node::Node;
 
-pub(crate) use sessions::{Sessions, keep_sessions};
+use ahead::Ahead;
+use sessions::Sessions;
+
+pub(crate) use ahead::pass_on_in_time;
+pub(crate) use sessions::keep_sessions;
 pub(crate) use slot::Slot;
+
+/// Results at a time that wait for the store, without a slot.
+const RESULTS_MAX: usize = 128;
 
 /// What the slots of this dispatcher share.
 pub(crate) struct Dispatcher {
-    pub(crate) node: Arc<Node>,
-    pub(crate) leases: Arc<LeaseKeeper>,
-    pub(crate) lead: Lead,
-    pub(crate) sessions: Sessions,
+    node: Arc<Node>,
+    leases: Arc<LeaseKeeper>,
+    lead: Lead,
+    sessions: Sessions,
+    ahead: Ahead,
+    /// As many permits as results may wait for the store.
+    results: Arc<Semaphore>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>) -> Arc<Self> {
+        let results = Arc::new(Semaphore::new(RESULTS_MAX));
+        let (lead, sessions) = (Lead::new(), Sessions::default());
+        let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
+        Arc::new(Self { node, leases, lead, sessions, ahead, results })
+    }
 }

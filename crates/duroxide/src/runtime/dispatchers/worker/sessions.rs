@@ -52,7 +52,7 @@ impl Sessions {
     }
 
     /// Whether this runtime can own a live lease at all.
-    fn may_own_leases(&self, idle_timeout: Duration) -> bool {
+    pub(super) fn may_own_leases(&self, idle_timeout: Duration) -> bool {
         let used = self.used();
         !used.in_flight.is_empty()
             || used.last_use.is_some_and(|last| last.elapsed() <= idle_timeout)

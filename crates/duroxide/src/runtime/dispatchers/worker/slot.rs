@@ -1,13 +1,18 @@
 //! A worker slot: waits for work that it may do, does it, and waits again.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Dispatcher;
-use crate::providers::{ProviderError, SessionFetchConfig, WorkItem};
+use super::ahead::Fetched;
+use super::execute::Finished;
+use crate::providers::{ProviderError, SessionFetchConfig};
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::dispatchers::FAR_AHEAD;
 use crate::runtime::dispatchers::fetch::{Pace, or_stop};
@@ -16,58 +21,95 @@ use crate::runtime::observability::targets;
 /// How long a slot that must leave sessions alone waits before it asks again whether it still must.
 const AT_SESSION_LIMIT_POLL: Duration = Duration::from_millis(200);
 
-/// A locked activity with its attempt count.
-pub(super) type Fetched = (WorkItem, String, u32);
-
 pub(crate) struct Slot {
     dispatcher: Arc<Dispatcher>,
     worker_id: String,
     pace: Pace,
+    /// Results of this slot that wait for the store.
+    results: JoinSet<()>,
     /// Until when sessions of this slot may have work that only this slot can see.
     holds_sessions_until: Option<Instant>,
 }
 
 impl Slot {
     pub(crate) fn new(dispatcher: Arc<Dispatcher>, worker_id: String) -> Self {
-        Self { dispatcher, worker_id, pace: Pace::default(), holds_sessions_until: None }
+        let (pace, results) = (Pace::default(), JoinSet::new());
+        Self { dispatcher, worker_id, pace, results, holds_sessions_until: None }
     }
 
     /// Until told to stop. What is in hand then is finished first (R7.20).
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while let Some(fetched) = self.fetch_in_turn(&stop).await {
+    pub(crate) async fn run(mut self, tracker: TaskTracker, stop: CancellationToken) {
+        while let Some(fetched) = self.next(&stop).await {
             if let Some(fetched) = fetched {
-                self.process_guarded(fetched).await;
+                self.process_guarded(fetched, &tracker).await;
             }
+            while self.results.try_join_next().is_some() {}
         }
+        while self.results.join_next().await.is_some() {}
     }
 
     /// Waits with the lead, so that one slot waits for all; a slot that owns sessions waits beside
     /// it, since the leader does not see their work (R7.70).
-    async fn fetch_in_turn(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
+    async fn next(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
         let dispatcher = Arc::clone(&self.dispatcher);
         if self.holds_sessions_until.is_some_and(|until| Instant::now() < until) {
-            return self.fetch(stop).await;
+            return self.take_or_fetch(stop).await;
         }
         let _lead = or_stop(stop, dispatcher.lead.take()).await??;
-        self.fetch(stop).await
+        self.take_or_fetch(stop).await
     }
 
-    async fn fetch(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
-        let node = Arc::clone(&self.dispatcher.node);
-        let options = &node.options;
+    async fn take_or_fetch(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
+        if stop.is_cancelled() {
+            return None;
+        }
+        if let Some(fetched) = self.dispatcher.ahead.take() {
+            return Some(Some(fetched));
+        }
+        let Some(mut fetched) = self.fetch(stop).await? else { return Some(None) };
+        // Of a session there is only the last. It is for this slot, which may have claimed it.
+        let is_bound = fetched.back().is_some_and(Fetched::is_bound);
+        let mine = if is_bound { fetched.pop_back() } else { fetched.pop_front() };
+        for unwanted in self.dispatcher.ahead.put(fetched) {
+            self.dispatcher.pass_on(unwanted).await;
+        }
+        Some(mine)
+    }
+
+    /// Some activities, never none; `Some(None)` if there are none.
+    async fn fetch(&mut self, stop: &CancellationToken) -> Option<Option<VecDeque<Fetched>>> {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let (options, store) = (&dispatcher.node.options, &dispatcher.node.store);
         let session = self.session_config();
         let poll_timeout = match session {
             Some(_) => options.dispatcher_long_poll_timeout,
             None => options.dispatcher_long_poll_timeout.min(AT_SESSION_LIMIT_POLL),
         };
-        let fetch = node.store.fetch_work_item(
-            options.worker_lock_timeout,
-            poll_timeout,
-            session.as_ref(),
-            &options.worker_tag_filter,
-        );
+        let max = self.room();
+        let fetch = async {
+            let (lock, tags) = (options.worker_lock_timeout, &options.worker_tag_filter);
+            let session = session.as_ref();
+            let fetched = store.fetch_work_items(lock, poll_timeout, session, tags, max).await?;
+            dispatcher.node.metrics.record_worker_dispatcher_items_fetched(fetched.len() as u64);
+            let held = fetched.into_iter().map(|(item, lock_token, attempt)| {
+                let lease = dispatcher.leases.hold(&lock_token);
+                Fetched::new(item, lock_token, attempt, lease)
+            });
+            Ok(Some(held.collect::<VecDeque<_>>()).filter(|fetched| !fetched.is_empty()))
+        };
         let min_interval = options.dispatcher_min_poll_interval;
         self.pace.fetch(stop, min_interval, log_fetch_error, fetch).await
+    }
+
+    /// How many activities to fetch. While slots have sessions of their own, one: those slots wait
+    /// for themselves and do not see what the leader has fetched for others.
+    fn room(&self) -> usize {
+        let options = &self.dispatcher.node.options;
+        let lasts = options.session_idle_timeout.saturating_add(options.session_lock_timeout);
+        if options.worker_node_id.is_none() && self.dispatcher.sessions.may_own_leases(lasts) {
+            return 1;
+        }
+        self.dispatcher.ahead.room()
     }
 
     /// R7.68: at the limit, only work without a session.
@@ -86,16 +128,11 @@ impl Slot {
     }
 
     /// A panic in here would be a bug of ours; it costs this activity a retry, not the slot its life.
-    async fn process_guarded(&mut self, fetched: Fetched) {
+    async fn process_guarded(&mut self, fetched: Fetched, tracker: &TaskTracker) {
         let node = Arc::clone(&self.dispatcher.node);
-        node.metrics.record_worker_dispatcher_items_fetched(1);
-        let is_bound = matches!(&fetched.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
+        let is_bound = fetched.is_bound();
         let began = Instant::now();
         let processed = catch_panic(self.dispatcher.process(fetched, &self.worker_id)).await;
-        if let Err(panic) = processed {
-            tracing::error!(target: targets::WORKER, worker_id = %self.worker_id, %panic,
-                "activity processing panicked; it will be repeated when its lock expires");
-        }
         if is_bound && node.options.worker_node_id.is_none() {
             // Leases are renewed until a session is idle, and last a while longer.
             let (idle, lease) =
@@ -103,9 +140,42 @@ impl Slot {
             self.holds_sessions_until =
                 Some(Instant::now() + idle.saturating_add(lease).min(FAR_AHEAD));
         }
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+        match processed {
+            Ok(Some(finished)) => self.complete_aside(finished, began, tracker).await,
+            Ok(None) => self.dispatcher.count_duration(began),
+            Err(panic) => {
+                log_panic(&self.worker_id, &panic);
+                self.dispatcher.count_duration(began);
+            }
+        }
     }
+
+    /// Has a result stored by a task of its own, so that this slot is free: the store may take its
+    /// time, and many results can share one commit.
+    async fn complete_aside(&mut self, finished: Finished, began: Instant, tracker: &TaskTracker) {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let permit = Arc::clone(&dispatcher.results).acquire_owned().await;
+        self.results.spawn(tracker.track_future(async move {
+            let worker_id = finished.work.worker_id.clone();
+            if let Err(panic) = catch_panic(dispatcher.complete(finished)).await {
+                log_panic(&worker_id, &panic);
+            }
+            dispatcher.count_duration(began);
+            drop(permit);
+        }));
+    }
+}
+
+impl Dispatcher {
+    fn count_duration(&self, began: Instant) {
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.node.metrics.record_worker_dispatcher_execution_duration(took_ms);
+    }
+}
+
+fn log_panic(worker_id: &str, panic: &str) {
+    tracing::error!(target: targets::WORKER, %worker_id, %panic,
+        "activity processing panicked; it will be repeated when its lock expires");
 }
 
 fn log_fetch_error(error: &ProviderError) {

@@ -1,0 +1,132 @@
+//! Answers held back: committed, but perhaps not on the disk yet.
+//!
+//! A message does nothing by itself: a turn reads it, and what the turn brings about is synced
+//! before anybody sees it, together with everything before it in the log. So a message whose turn is
+//! about to run need not be synced on its own. It is committed at once, the turn begins, and whoever
+//! sent the message hears of it when the turn's commit has reached the disk, or, if that takes too
+//! long, after a sync of its own.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::job::{Job, Queue};
+use super::thread::Writer;
+use crate::connection::path_of;
+use crate::error::SqliteError;
+use crate::faults;
+use crate::ops::Lasts;
+use crate::options::Durability;
+use crate::tables::nodes;
+use crate::url::Location;
+
+/// How long an answer is held back at most: a few syncs of a good disk.
+const HELD_MAX: Duration = Duration::from_millis(1);
+
+/// Jobs that are committed and wait for a sync, with the number of their transaction.
+#[derive(Default)]
+pub(super) struct Held {
+    jobs: Vec<(i64, Box<dyn Job>)>,
+    due_at: Option<Instant>,
+}
+
+impl Held {
+    /// Whether the first of them has waited long enough.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due_at.is_some_and(|due| due <= now)
+    }
+
+    /// How long it may still wait.
+    pub(super) fn until_due(&self, now: Instant) -> Option<Duration> {
+        self.due_at.map(|due| due.saturating_duration_since(now))
+    }
+
+    pub(super) fn add(&mut self, batch: i64, job: Box<dyn Job>) {
+        self.due_at.get_or_insert_with(|| Instant::now() + HELD_MAX);
+        self.jobs.push((batch, job));
+    }
+
+    fn take(&mut self) -> Vec<(i64, Box<dyn Job>)> {
+        self.due_at = None;
+        std::mem::take(&mut self.jobs)
+    }
+}
+
+impl Writer {
+    /// Whether the next transaction has to be synced before anybody sees it.
+    pub(super) fn needs_sync(&self, jobs: &[Box<dyn Job>]) -> bool {
+        match jobs.iter().map(|job| job.lasts()).max().unwrap_or(Lasts::No) {
+            Lasts::BeforeSeen => true,
+            // Whether somebody waits for a turn now tells whether one may begin at once.
+            Lasts::BeforeAnswer => {
+                !self.can_hold() || !self.waits_for_turns(jobs) || self.held.is_due(Instant::now())
+            }
+            Lasts::No => self.held.is_due(Instant::now()),
+        }
+    }
+
+    /// Whether a turn was handed out by the transaction that has just ended.
+    pub(super) fn has_begun_turns(&self, jobs: &[Box<dyn Job>]) -> bool {
+        let mut fetches = jobs.iter().chain(self.parked.iter());
+        fetches.any(|job| job.waits_for(Queue::Turns) && job.is_done())
+    }
+
+    /// Those who were held back hear of it now: what they did is on the disk.
+    pub(super) fn answer_held(&mut self) {
+        let jobs = self.held.take().into_iter().map(|(_, job)| job).collect();
+        self.answer(jobs);
+    }
+
+    /// Brings what is held back to the disk, by a sync of its own.
+    pub(super) fn sync_held(&mut self) {
+        if self.held.jobs.is_empty() {
+            return;
+        }
+        let path = path_of(&self.config.location).to_owned();
+        if let Err(error) = sync_log(&path) {
+            // What the file has after this, it has said so itself.
+            tracing::warn!(target: "duroxide::providers", %error, "log not synced");
+            self.connection = None;
+        }
+        match self.reopen_if_needed() {
+            Ok(()) => self.answer_held(),
+            Err(error) => self.held.take().into_iter().for_each(|(_, job)| job.fail(&error)),
+        }
+    }
+
+    /// After the file was opened anew: what it does not have did not happen.
+    pub(super) fn doubt_held(&mut self) {
+        if self.held.jobs.is_empty() {
+            return;
+        }
+        let connection = self.connection.as_ref();
+        let last = connection.and_then(|c| nodes::last_batch(c, self.config.owner.id).ok());
+        let last = last.flatten().unwrap_or(0);
+        let path = path_of(&self.config.location).to_owned();
+        let reason = "the commit was lost before it reached the disk".to_owned();
+        let error = SqliteError::Io { path, reason };
+        for (batch, job) in self.held.take() {
+            match batch {
+                batch if batch <= last => self.held.add(batch, job),
+                _ => job.fail(&error),
+            }
+        }
+    }
+
+    /// Whether there is a disk to wait for.
+    pub(super) fn can_hold(&self) -> bool {
+        self.config.durability == Durability::Full && self.config.location != Location::Memory
+    }
+
+    fn waits_for_turns(&self, jobs: &[Box<dyn Job>]) -> bool {
+        jobs.iter().chain(self.parked.iter()).any(|job| job.waits_for(Queue::Turns))
+    }
+}
+
+/// Waits until all that is in the log of a file is on the disk.
+pub(super) fn sync_log(path: &Path) -> std::io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    faults::sync()?;
+    OpenOptions::new().write(true).open(log)?.sync_data()
+}

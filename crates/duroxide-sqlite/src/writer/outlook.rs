@@ -1,0 +1,94 @@
+//! What those who wait can hope for: something there already, or something that time will bring.
+
+use rusqlite::Connection;
+
+use super::job::{Job, Queue};
+use super::thread::Writer;
+use crate::tables::{Sql, first, ms_in, ms_out};
+
+/// How things stand at the end of a transaction. It holds until somebody else writes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outlook {
+    turns: Prospect,
+    work: Prospect,
+}
+
+/// How things stand with one queue.
+#[derive(Debug, Clone, Copy, Default)]
+struct Prospect {
+    /// Whether there is anything to be fetched or given up, by whomever.
+    is_open: bool,
+    /// When time alone changes something.
+    due_at: Option<u64>,
+}
+
+impl Outlook {
+    /// Looks: each answer is the first entry of an index.
+    pub(super) fn of(c: &Connection, now: u64) -> Sql<Self> {
+        let found = first(
+            c,
+            "SELECT
+             EXISTS (SELECT 1 FROM mailboxes WHERE head IS NOT NULL)
+             OR EXISTS (SELECT 1 FROM mailboxes WHERE state = 4),
+             (SELECT visible_at FROM hidden ORDER BY visible_at LIMIT 1),
+             (SELECT wake_at FROM mailboxes WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
+             EXISTS (SELECT 1 FROM work WHERE wake_at IS NULL AND session IS NULL)
+             OR EXISTS (SELECT 1 FROM work WHERE wake_at IS NULL AND session IS NOT NULL),
+             (SELECT wake_at FROM work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
+             (SELECT until FROM sessions WHERE until > ?1 ORDER BY until LIMIT 1)",
+            [ms_in(now)],
+            |row| {
+                let times = [row.get(1)?, row.get(2)?, row.get(4)?, row.get(5)?];
+                Ok((row.get(0)?, row.get(3)?, times))
+            },
+        )?;
+        let Some((turns, work, [message, lock, activity, session])) = found else {
+            return Ok(Self::default());
+        };
+        let first_of = |a: Option<i64>, b: Option<i64>| a.into_iter().chain(b).min().map(ms_out);
+        Ok(Self {
+            turns: Prospect { is_open: turns, due_at: first_of(message, lock) },
+            work: Prospect { is_open: work, due_at: first_of(activity, session) },
+        })
+    }
+
+    fn prospect(&self, queue: Queue) -> Prospect {
+        match queue {
+            Queue::Turns => self.turns,
+            Queue::Work => self.work,
+        }
+    }
+}
+
+impl Writer {
+    /// When time alone changes something for those who wait.
+    pub(super) fn next_due(&mut self) -> Option<u64> {
+        if self.outlook.is_none() {
+            let (connection, now) = (self.connection.as_ref()?, self.config.clock.now_ms());
+            // Should this fail, the next look around is not far, and the next fetch reports it.
+            self.outlook = Outlook::of(connection, now).ok();
+        }
+        let outlook = self.outlook?;
+        let waited_for = |queue: &Queue| self.parked.waits_for(*queue);
+        let queues = [Queue::Turns, Queue::Work].into_iter().filter(waited_for);
+        queues.filter_map(|queue| outlook.prospect(queue).due_at).min()
+    }
+
+    /// Lets those wait at once who would find nothing, without a transaction that tells them so.
+    pub(super) fn park_hopeless(&mut self, jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        let (Some(outlook), Some(_)) = (self.outlook, &self.connection) else { return jobs };
+        let now = self.config.clock.now_ms();
+        let is_hopeless = |queue| {
+            let prospect = outlook.prospect(queue);
+            !prospect.is_open && prospect.due_at.is_none_or(|due| now < due)
+        };
+        let mut others = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job.patience() {
+                Some(patience) if is_hopeless(patience.queue) => self.parked.add(job),
+                _ => others.push(job),
+            }
+        }
+        others
+    }
+}
