@@ -59,59 +59,48 @@ BEGIN
 END
 $body$;
 
--- The oldest activities of sessions that are free or belong to this owner (R8.81), locked against
--- other fetches; older than `p_before` if that is given. Their sessions are the owner's afterwards
+-- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
+-- other fetches; older than `p_before` if that is given. Its session is the owner's afterwards
 -- (R8.82).
 CREATE FUNCTION duroxide.choose_session_work(
-    p_max integer, p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
+    p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
     p_owner text, p_until bigint, p_node bigint, p_now bigint)
-RETURNS bigint[]
+RETURNS bigint
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_seqs bigint[];
-    v_sessions text[];
-    v_owned text[];
+    v_seq bigint;
+    v_session text;
     v_lost text[] := '{}';
 BEGIN
     LOOP
-        SELECT array_agg(c.seq), array_agg(DISTINCT c.session) INTO v_seqs, v_sessions FROM (
-            SELECT w.seq, w.session FROM duroxide.work w
-            LEFT JOIN duroxide.session s ON s.id = w.session
-            WHERE w.wake_at IS NULL AND w.session IS NOT NULL
-            AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
-            AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
-            AND (p_before IS NULL OR w.seq < p_before)
-            AND w.session <> ALL (v_lost)
-            ORDER BY w.seq LIMIT p_max FOR UPDATE OF w SKIP LOCKED) c;
-        EXIT WHEN v_seqs IS NULL;
-        INSERT INTO duroxide.session (id, owner, until, last_activity, node)
-        SELECT u.id, p_owner, 0, 0, p_node FROM unnest(v_sessions) u(id)
-        WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = u.id COLLATE "C")
-        ORDER BY u.id COLLATE "C" ON CONFLICT DO NOTHING;
-        PERFORM FROM duroxide.session s JOIN unnest(v_sessions) u(id) ON s.id = u.id COLLATE "C"
-        ORDER BY s.id FOR UPDATE OF s;
-        WITH claimed AS (
-            UPDATE duroxide.session s
-            SET owner = p_owner, until = p_until, last_activity = p_now, node = p_node
-            FROM unnest(v_sessions) u(id)
-            WHERE s.id = u.id COLLATE "C"
-            AND (s.owner = p_owner COLLATE "C" OR s.until <= p_now)
-            RETURNING s.id)
-        SELECT array_agg(c.id) INTO v_owned FROM claimed c;
-        -- Somebody may have been faster with a session.
-        v_seqs := array(
-            SELECT w.seq FROM duroxide.work w
-            WHERE w.seq = ANY (v_seqs) AND w.session = ANY (v_owned) ORDER BY w.seq);
-        EXIT WHEN cardinality(v_seqs) > 0;
-        v_lost := v_lost || v_sessions;
+        SELECT w.seq, w.session INTO v_seq, v_session FROM duroxide.work w
+        LEFT JOIN duroxide.session s ON s.id = w.session
+        WHERE w.wake_at IS NULL AND w.session IS NOT NULL
+        AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
+        AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
+        AND (p_before IS NULL OR w.seq < p_before)
+        AND w.session <> ALL (v_lost)
+        ORDER BY w.seq LIMIT 1 FOR UPDATE OF w SKIP LOCKED;
+        EXIT WHEN v_seq IS NULL;
+        INSERT INTO duroxide.session (id, owner, until, last_activity)
+        SELECT v_session, p_owner, 0, 0
+        WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = v_session COLLATE "C")
+        ON CONFLICT DO NOTHING;
+        UPDATE duroxide.session s
+        SET owner = p_owner, until = p_until, last_activity = p_now, node = p_node
+        WHERE s.id = v_session COLLATE "C"
+        AND (s.owner = p_owner COLLATE "C" OR s.until <= p_now);
+        EXIT WHEN FOUND;
+        -- Somebody was faster with this session.
+        v_lost := v_lost || v_session;
     END LOOP;
-    RETURN coalesce(v_seqs, '{}');
+    RETURN v_seq;
 END
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. Without an
--- owner there are no activities of sessions (R8.80).
+-- owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_node bigint, p_now bigint)
@@ -124,7 +113,7 @@ SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
-    v_before bigint;
+    v_bound bigint;
 BEGIN
     IF (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL
         ORDER BY wake_at LIMIT 1) <= v_now THEN
@@ -135,12 +124,12 @@ BEGIN
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
     IF p_owner IS NOT NULL THEN
-        IF cardinality(v_seqs) = p_max THEN
-            v_before := v_seqs[p_max];
+        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_seqs[p_max],
+            p_owner, v_now + p_lease, p_node, v_now);
+        IF v_bound IS NOT NULL THEN
+            v_seqs := array(SELECT u.seq FROM unnest(v_seqs) u(seq) WHERE u.seq < v_bound)
+                || v_bound;
         END IF;
-        v_seqs := duroxide.choose_session_work(p_max, p_any, p_untagged, p_tags, v_before,
-            p_owner, v_now + p_lease, p_node, v_now) || v_seqs;
-        v_seqs := array(SELECT u.seq FROM unnest(v_seqs) u(seq) ORDER BY u.seq LIMIT p_max);
     END IF;
     IF cardinality(v_seqs) = 0 THEN
         RETURN QUERY SELECT v_now, duroxide.next_work_due(v_now, p_owner IS NOT NULL),

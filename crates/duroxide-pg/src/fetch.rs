@@ -69,7 +69,11 @@ pub(crate) struct WorkFetch {
     pub(crate) lock_ms: u64,
     pub(crate) tags: TagFilter,
     pub(crate) session: Option<SessionFetchConfig>,
+    pub(crate) max: usize,
 }
+
+/// A locked activity: item, token, attempt.
+pub(crate) type Job = (WorkItem, String, u32);
 
 impl Store {
     /// The next turns.
@@ -98,16 +102,19 @@ impl Store {
         }
     }
 
-    /// The next activity.
+    /// The next activities.
     pub(crate) async fn poll_work(
         self: &Arc<Self>,
         fetch: WorkFetch,
         poll_timeout: Duration,
-    ) -> Result<Option<(WorkItem, String, u32)>, Failure> {
+    ) -> Result<Vec<Job>, Failure> {
+        if fetch.max == 0 {
+            return Ok(Vec::new());
+        }
         if fetch.tags == TagFilter::None {
             // R8.79. Waiting keeps the caller from asking again and again.
             tokio::time::sleep(poll_timeout).await;
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let deadline = Instant::now() + poll_timeout.min(FOR_EVER);
         loop {
@@ -115,18 +122,16 @@ impl Store {
             let (store, asked) = (Arc::clone(self), fetch.clone());
             let look = async move { store.fetch_work(&asked).await };
             let store = Arc::clone(self);
-            let give_back = async move |(_, token, _): (WorkItem, String, u32)| {
-                store.give_work_back(&token).await;
-            };
+            let give_back = async move |jobs: Vec<Job>| store.give_work_back(jobs).await;
             match self.looks.look(look, give_back).await? {
-                Found::Something(work) => {
+                Found::Something(jobs) => {
                     if fetch.session.is_some() {
-                        // The same owner may be waiting elsewhere for the rows behind this one.
+                        // The same owner may be waiting elsewhere for the rows behind these.
                         self.work.ring();
                     }
-                    return Ok(Some(work));
+                    return Ok(jobs);
                 }
-                Found::Nothing(_) if deadline <= Instant::now() => return Ok(None),
+                Found::Nothing(_) if deadline <= Instant::now() => return Ok(Vec::new()),
                 Found::Nothing(due) => self.wait(bell, due, deadline).await,
             }
         }
@@ -241,48 +246,55 @@ impl Store {
         Ok(())
     }
 
-    /// One look for an activity.
-    async fn fetch_work(
-        &self,
-        fetch: &WorkFetch,
-    ) -> Result<Found<(WorkItem, String, u32)>, Failure> {
+    /// One look for activities.
+    async fn fetch_work(&self, fetch: &WorkFetch) -> Result<Found<Vec<Job>>, Failure> {
         let (any, untagged, tags) = tags_of(&fetch.tags);
         let owner = fetch.session.as_ref().map(|session| pack(&session.owner_id));
         let lease = fetch.session.as_ref().map(|session| span_in(millis(session.lock_timeout)));
-        let (max, node): (i32, Option<i64>) = (1, None);
+        let (max, node): (i32, Option<i64>) = (i32::try_from(fetch.max).unwrap_or(i32::MAX), None);
+        let lock = span_in(fetch.lock_ms);
         loop {
-            let lock = span_in(fetch.lock_ms);
+            let now = self.given_time();
             let rows = self
                 .pool
                 .query(
                     FETCH_WORK,
-                    &[
-                        &max,
-                        &lock,
-                        &any,
-                        &untagged,
-                        &tags,
-                        &owner,
-                        &lease,
-                        &node,
-                        &self.given_time(),
-                    ],
+                    &[&max, &lock, &any, &untagged, &tags, &owner, &lease, &node, &now],
                 )
                 .await?;
-            let Some(row) = rows.first() else { return Ok(Found::Nothing(None)) };
-            self.note_time(row.get("now_ms"));
-            let Some(seq) = row.get::<_, Option<i64>>("seq") else {
-                let due: Option<i64> = row.get("next_due");
+            let Some(first) = rows.first() else { return Ok(Found::Nothing(None)) };
+            self.note_time(first.get("now_ms"));
+            if first.get::<_, Option<i64>>("seq").is_none() {
+                let due: Option<i64> = first.get("next_due");
                 return Ok(Found::Nothing(due.map(ms_out)));
-            };
-            let secret: Uuid = row.get("token");
+            }
+            let jobs = self.decode_work(&rows).await?;
+            if !jobs.is_empty() {
+                return Ok(Found::Something(jobs));
+            }
+        }
+    }
+
+    /// Activities as the runtime expects them. What cannot be decoded becomes a dead letter (R8.78).
+    async fn decode_work(&self, rows: &[Row]) -> Result<Vec<Job>, Failure> {
+        let mut jobs = Vec::with_capacity(rows.len());
+        let mut failure = None;
+        for row in rows {
+            let (seq, secret): (i64, Uuid) = (row.get("seq"), row.get("token"));
             match serde_json::from_str(row.get("payload")) {
                 Ok(item) => {
                     let attempts = attempts_out(row.get("attempts"));
-                    return Ok(Found::Something((item, token::of_work(seq, secret), attempts)));
+                    jobs.push((item, token::of_work(seq, secret), attempts));
                 }
-                Err(error) => self.bury_work(seq, secret, &error.to_string()).await?,
+                Err(error) => {
+                    let buried = self.bury_work(seq, secret, &error.to_string()).await;
+                    failure = buried.err().or(failure);
+                }
             }
+        }
+        match failure {
+            Some(failure) if jobs.is_empty() => Err(failure),
+            _ => Ok(jobs),
         }
     }
 
@@ -301,9 +313,11 @@ impl Store {
         }
     }
 
-    async fn give_work_back(&self, token: &str) {
-        if let Err(error) = self.abandon_work(token, 0, true).await {
-            log_unclaimed(error);
+    async fn give_work_back(&self, jobs: Vec<Job>) {
+        for (_, token, _) in jobs {
+            if let Err(error) = self.abandon_work(&token, 0, true).await {
+                log_unclaimed(error);
+            }
         }
     }
 }

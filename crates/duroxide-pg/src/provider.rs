@@ -134,8 +134,9 @@ impl Provider for PostgresProvider {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let (tags, session) = (tag_filter.clone(), session.cloned());
-        let fetch = WorkFetch { lock_ms: millis(lock_timeout), tags, session };
-        self.store.poll_work(fetch, poll_timeout).await.map_err(during("fetch_work_item"))
+        let fetch = WorkFetch { lock_ms: millis(lock_timeout), tags, session, max: 1 };
+        let jobs = self.store.poll_work(fetch, poll_timeout).await;
+        Ok(jobs.map_err(during("fetch_work_item"))?.pop())
     }
 
     async fn ack_work_item(
@@ -251,6 +252,19 @@ impl Provider for PostgresProvider {
         }
         let fetch = TurnFetch::new(lock_timeout, filter, max);
         self.store.poll_turns(fetch, poll_timeout).await.map_err(during("fetch_turns"))
+    }
+
+    async fn fetch_work_items(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+        max: usize,
+    ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
+        let (tags, session) = (tag_filter.clone(), session.cloned());
+        let fetch = WorkFetch { lock_ms: millis(lock_timeout), tags, session, max };
+        self.store.poll_work(fetch, poll_timeout).await.map_err(during("fetch_work_items"))
     }
 
     async fn read_history_from(

@@ -61,7 +61,7 @@ impl ProviderFactory for Factory {
     }
 
     fn lock_timeout(&self) -> Duration {
-        Duration::from_millis(500)
+        Duration::from_secs(1) // A first look on a new connection takes a while on a busy machine.
     }
 
     async fn corrupt_instance_history(&self, instance: &str) {
