@@ -185,12 +185,21 @@ fn scans(path: &Path, sql: &str) -> Vec<String> {
         let is_first_only = sql.trim_end().ends_with("LIMIT 1")
             && (step.contains("USING") || !sql.contains("WHERE"))
             && !sorts;
+        let is_first_only = is_first_only || asks_only_for_first_rows(sql) && !sorts;
         whole.is_some_and(|what| {
             let table = what.split_whitespace().next().unwrap_or(what);
             !SMALL.contains(&table) && !is_first_only
         })
     };
     steps.into_iter().filter(is_scan).collect()
+}
+
+/// Whether a statement consists of questions that each end with the first row they find.
+fn asks_only_for_first_rows(sql: &str) -> bool {
+    let count = |text| sql.matches(text).count();
+    0 < count("(SELECT ")
+        && count("(SELECT ") == count("EXISTS (SELECT ") + count(" LIMIT 1)")
+        && count("SELECT") == count("(SELECT ") + 1
 }
 
 #[tokio::test]

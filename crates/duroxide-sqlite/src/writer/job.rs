@@ -32,6 +32,8 @@ pub(crate) trait Job: Send {
     fn reset(&mut self);
     /// Whether it found what it came for; others may wait on.
     fn is_done(&self) -> bool;
+    /// Whether it has looked for what it came for.
+    fn has_looked(&self) -> bool;
     /// When its effect has to be on the disk.
     fn lasts(&self) -> Lasts;
     /// How long it may wait, if it is one that waits.
@@ -94,6 +96,10 @@ impl<O: Op> Job for Pending<O> {
             Some(Err(_)) => true,
             None => false,
         }
+    }
+
+    fn has_looked(&self) -> bool {
+        self.outcome.is_some()
     }
 
     fn lasts(&self) -> Lasts {

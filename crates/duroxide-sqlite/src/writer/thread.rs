@@ -26,6 +26,13 @@ use crate::url::Location;
 /// Jobs in one transaction at most: a bound on how long the first of them waits for the last.
 const BATCH_MAX: usize = 512;
 
+/// How long the writer stays awake after it has handed something out: about twice the time it takes
+/// to wake another thread and be woken by it.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// Jobs in one transaction up to which there is little to do.
+const CALM: usize = 4;
+
 /// What a writer needs to know.
 pub(crate) struct WriterConfig {
     pub(crate) location: Location,
@@ -63,6 +70,8 @@ pub(super) struct Writer {
     /// Whether commits wait for the disk at present.
     pub(super) waits_for_disk: bool,
     pub(super) mended_at: Option<Instant>,
+    /// Until when not to sleep, since somebody may be back soon.
+    awake_until: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
     /// `None` if it has to be looked up.
@@ -83,6 +92,7 @@ impl Writer {
             waits_for_disk,
             mended_at: None,
             config,
+            awake_until: None,
             inbox,
             closing: false,
             outlook: None,
@@ -99,13 +109,16 @@ impl Writer {
             self.look_around();
             let is_due = self.is_due();
             let batch = self.park_hopeless(batch);
-            if !batch.is_empty() {
+            let jobs = batch.len();
+            if jobs != 0 {
                 self.process(batch);
             }
             if is_due {
                 self.serve_parked();
             }
-            self.answer_parked();
+            if self.answer_parked() && jobs <= CALM {
+                self.awake_until = Some(Instant::now() + AWAKE);
+            }
             if self.held.is_due(Instant::now()) {
                 self.sync_held();
             }
@@ -118,11 +131,7 @@ impl Writer {
     /// Waits for something to do, then takes all there is.
     fn gather(&mut self) -> Vec<Box<dyn Job>> {
         let mut batch = Vec::new();
-        let first = match self.sleep_limit() {
-            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(limit) => self.inbox.recv_timeout(limit),
-        };
-        match first {
+        match self.receive() {
             Ok(message) => self.take(message, &mut batch),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.closing = true,
@@ -134,6 +143,22 @@ impl Writer {
             }
         }
         batch
+    }
+
+    /// The next message. Whoever has just been handed a turn or an activity is often back before
+    /// this thread could fall asleep and be woken, so for a moment it stays awake. Not when there is
+    /// much to do: others need the processor more.
+    fn receive(&mut self) -> Result<Message, RecvTimeoutError> {
+        while self.awake_until.is_some_and(|until| Instant::now() < until) {
+            if let Ok(message) = self.inbox.try_recv() {
+                return Ok(message);
+            }
+            std::thread::yield_now();
+        }
+        match self.sleep_limit() {
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(limit) => self.inbox.recv_timeout(limit),
+        }
     }
 
     fn take(&mut self, message: Message, batch: &mut Vec<Box<dyn Job>>) {
@@ -169,11 +194,20 @@ impl Writer {
     }
 
     /// Tells those who have been waiting long enough, or have what they waited for.
-    fn answer_parked(&mut self) {
+    /// Whether anybody has.
+    fn answer_parked(&mut self) -> bool {
+        let mut has_handed_out = false;
         loop {
             let over = self.parked.take_served(Instant::now());
             if over.is_empty() {
-                return;
+                return has_handed_out;
+            }
+            has_handed_out |= over.iter().any(|job| job.is_done());
+            // Who was let wait without a look has one before being sent away.
+            let (over, hasty): (Vec<_>, Vec<_>) =
+                over.into_iter().partition(|job| job.has_looked() || job.is_abandoned());
+            if !hasty.is_empty() {
+                self.process(hasty);
             }
             // What callers who are gone give back may serve others.
             self.answer(over);
