@@ -47,6 +47,8 @@ pub(crate) struct Notes {
     pub(crate) committed: Vec<String>,
     /// To be logged.
     pub(crate) dead_letters: Vec<DeadLetter>,
+    /// Whether there is anything to commit.
+    pub(crate) has_written: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -143,14 +145,15 @@ impl<'c> Tx<'c> {
 
     /// Writes down what was counted in memory, and the transaction's number, which tells later
     /// whether it was committed; comes last. A transaction that did nothing writes nothing.
-    pub(crate) fn finish(self, batch: i64) -> Sql<Notes> {
+    pub(crate) fn finish(mut self, batch: i64) -> Sql<Notes> {
         if let Some(Positions { stored, next }) = self.positions
             && stored != next
         {
             nodes::set_next_seq(self.connection, next)?;
         }
         // A look that found nothing must not look like news to other processes.
-        if self.connection.total_changes() != self.changes {
+        self.notes.has_written = self.connection.total_changes() != self.changes;
+        if self.notes.has_written {
             nodes::mark(self.connection, self.settings.node, batch)?;
         }
         Ok(self.notes)

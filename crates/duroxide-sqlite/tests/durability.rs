@@ -109,6 +109,30 @@ mod commits {
     }
 
     #[tokio::test]
+    async fn r10_6_a_commit_that_changes_nothing_syncs_nothing() {
+        let folder = Folder::new();
+        let store = open(&folder, Durability::Full).await;
+        let lock = Duration::from_secs(30);
+        for number in 0..50 {
+            let id = format!("i{number}");
+            store.faults().watch();
+            let send = async {
+                store.enqueue_for_orchestrator(start(&id, "y"), None).await.unwrap();
+                store.faults().seen()
+            };
+            // The turn is handed out while its message is not on the disk yet; what is refused then
+            // writes nothing, so that SQLite has nothing to sync.
+            let refused = async {
+                let turn = store.fetch_turn(lock, lock, None).await.unwrap().unwrap();
+                let foreign = turn.lock_token.replace("lock_t", "lock_tf");
+                store.commit_turn(&foreign, no_change()).await.unwrap_err();
+            };
+            let ((), seen) = tokio::join!(refused, send);
+            assert_eq!(seen.syncs, 1, "answered before the disk had it: {seen:?}");
+        }
+    }
+
+    #[tokio::test]
     async fn r10_6_a_sync_that_fails_is_answered_from_the_file() {
         let folder = Folder::new();
         let store = open(&folder, Durability::Full).await;

@@ -25,12 +25,15 @@ enum Look {
     Away,
 }
 
-/// A transaction that is in the log.
-#[derive(Debug, Clone, Copy)]
-struct Committed {
-    batch: i64,
-    /// Whether it is on the disk.
-    is_synced: bool,
+/// What became of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Committed {
+    /// There was nothing to commit, so that nothing was synced either.
+    Nothing,
+    /// It is in the log.
+    ToLog(i64),
+    /// It is on the disk, and with it all that was in the log before.
+    ToDisk,
 }
 
 impl Writer {
@@ -111,16 +114,19 @@ impl Writer {
     }
 
     fn hand_out(&mut self, jobs: Vec<Box<dyn Job>>, committed: Committed) {
-        let holds = !committed.is_synced && self.can_hold();
-        let has_begun_turns = holds && self.has_begun_turns(&jobs);
+        let held_with = match committed {
+            Committed::ToLog(batch) if self.can_hold() => Some(batch),
+            _ => None,
+        };
+        let has_begun_turns = self.has_begun_turns(&jobs);
         let mut must_sync = false;
         let mut over = Vec::with_capacity(jobs.len());
         for job in jobs {
             if !job.is_done() && job.patience().is_some() {
                 self.parked.add(job);
-            } else if holds && job.lasts() != Lasts::No {
+            } else if let Some(batch) = held_with.filter(|_| job.lasts() != Lasts::No) {
                 must_sync = !has_begun_turns;
-                self.held.add(committed.batch, job);
+                self.held.add(batch, job);
             } else {
                 over.push(job);
             }
@@ -137,10 +143,15 @@ impl Writer {
         // A number of its own for every try: it tells later whether this one was committed.
         let batch = self.next_batch;
         self.next_batch += 1;
-        let is_synced = match self.try_transact(jobs, look, is_synced, batch) {
+        let committed = match self.try_transact(jobs, look, is_synced, batch) {
             Ok(notes) => {
+                let has_written = notes.has_written;
                 self.tell(notes);
-                is_synced
+                match has_written {
+                    false => Committed::Nothing,
+                    true if is_synced => Committed::ToDisk,
+                    true => Committed::ToLog(batch),
+                }
             }
             Err(broken) => {
                 if let Err(trouble) = self.recover(broken, batch) {
@@ -148,13 +159,13 @@ impl Writer {
                     self.parked.reset();
                     return Err(trouble);
                 }
-                true // It was found in the file, and the file was synced.
+                Committed::ToDisk // It was found in the file, and the file was synced.
             }
         };
-        if is_synced {
+        if committed == Committed::ToDisk {
             self.answer_held();
         }
-        Ok(Committed { batch, is_synced })
+        Ok(committed)
     }
 
     fn try_transact(

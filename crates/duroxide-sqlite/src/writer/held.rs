@@ -84,7 +84,7 @@ impl Writer {
         }
         let path = path_of(&self.config.location).to_owned();
         if let Err(error) = sync_log(&path) {
-            // What the file has after this, it has said so itself.
+            // Whether the commits are there is asked of the file, opened anew.
             tracing::warn!(target: "duroxide::providers", %error, "log not synced");
             self.connection = None;
         }
@@ -128,5 +128,6 @@ pub(super) fn sync_log(path: &Path) -> std::io::Result<()> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     faults::sync()?;
+    // SQLite has no locks on the log, so closing it here releases none.
     OpenOptions::new().write(true).open(log)?.sync_data()
 }

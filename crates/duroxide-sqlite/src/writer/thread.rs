@@ -193,8 +193,8 @@ impl Writer {
         self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
     }
 
-    /// Tells those who have been waiting long enough, or have what they waited for.
-    /// Whether anybody has.
+    /// Tells those who have been waiting long enough, or have what they waited for. Returns whether
+    /// anything was handed out.
     fn answer_parked(&mut self) -> bool {
         let mut has_handed_out = false;
         loop {
