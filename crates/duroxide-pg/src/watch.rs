@@ -49,12 +49,13 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     let (name, now) = (&store.pool.settings().application_name, store.given_time());
     let rows = store.pool.ask(&connection, JOIN, &[node, name, &now]).await?;
     let id: i64 = rows.first().map_or(0, |row| row.get(0));
-    *node = Some(id);
     store.node.store(id, Ordering::Release);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
-    // What was said before, nobody heard.
-    store.ring_everything();
+    if node.replace(id).is_some() {
+        // What was said meanwhile, nobody heard.
+        store.ring_everything();
+    }
     store.outbox.add(|news| news.company = true);
 
     let mut pulse = tokio::time::interval(PULSE);

@@ -234,7 +234,9 @@ impl Floor {
             let rest = rows.split_off(fetcher.max.min(rows.len()));
             served.push((fetcher.reply, std::mem::replace(&mut rows, rest)));
         }
-        let over = take_where(&mut desk.waiting, |f| f.has_looked && f.deadline <= now);
+        // While there may be more, nobody goes away with nothing.
+        let is_over = |f: &mut Fetcher| !seen.is_full && f.has_looked && f.deadline <= now;
+        let over = take_where(&mut desk.waiting, is_over);
         let is_wanted = desk.is_open() && desk.wants_look(now);
         self.set_alarm(&mut state);
         drop(state);
