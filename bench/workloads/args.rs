@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Failure;
+use super::server::Server;
 
 /// Where state is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +30,16 @@ pub(crate) struct Args {
     pub(crate) store: StoreKind,
     /// Folder for the database file; it must exist.
     pub(crate) dir: PathBuf,
+    /// The server, if the store is on one.
+    pub(crate) server: Server,
     /// How long to measure, where a case can go on for any time.
     pub(crate) seconds: f64,
     /// `dispatcher_min_poll_interval`.
     pub(crate) poll_ms: Option<u64>,
     /// `orchestration_concurrency` and `worker_concurrency`.
     pub(crate) concurrency: Option<usize>,
+    /// Most connections of the store.
+    pub(crate) pool: Option<usize>,
     /// Ask for the status at this interval instead of calling `wait_for_orchestration`.
     pub(crate) client_poll_ms: Option<u64>,
     pub(crate) durability: Option<Durability>,
@@ -48,9 +53,11 @@ impl Args {
             case: words.next().ok_or("which case?")?,
             store: StoreKind::Sqlite,
             dir: PathBuf::from("."),
+            server: Server::default(),
             seconds: 3.0,
             poll_ms: None,
             concurrency: None,
+            pool: None,
             client_poll_ms: None,
             durability: None,
         };
@@ -67,7 +74,7 @@ impl Args {
                 self.store = match value {
                     "memory" => StoreKind::Memory,
                     "sqlite" => StoreKind::Sqlite,
-                    "postgres" => StoreKind::Postgres,
+                    "postgres" | "pg" => StoreKind::Postgres,
                     _ => return Err(format!("--store: {value}?").into()),
                 }
             }
@@ -78,10 +85,14 @@ impl Args {
                     _ => return Err(format!("--durability: {value}?").into()),
                 })
             }
+            "--url" => self.server.url = value.to_owned(),
+            "--server-pid" => self.server.pid = value.parse()?,
+            "--psql" => self.server.psql = PathBuf::from(value),
             "--dir" => self.dir = PathBuf::from(value),
             "--seconds" => self.seconds = value.parse()?,
             "--poll-ms" => self.poll_ms = Some(value.parse()?),
             "--concurrency" => self.concurrency = Some(value.parse()?),
+            "--pool" => self.pool = Some(value.parse()?),
             "--client-poll-ms" => self.client_poll_ms = Some(value.parse()?),
             _ => return Err(format!("{name}?").into()),
         }
@@ -96,6 +107,11 @@ impl Args {
     /// The database file, if the store has one.
     pub(crate) fn database(&self) -> Option<PathBuf> {
         (self.store == StoreKind::Sqlite).then(|| self.dir.join("bench.db"))
+    }
+
+    /// The server, if the store is on one.
+    pub(crate) fn server(&self) -> Option<&Server> {
+        (self.store == StoreKind::Postgres).then_some(&self.server)
     }
 
     /// The URL of the database file.

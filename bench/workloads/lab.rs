@@ -145,8 +145,11 @@ impl Lab {
         }
     }
 
-    /// Size of the database file with everything in it, if there is one.
+    /// Size of the database with everything in it, if it is on a disk.
     pub(crate) async fn database_bytes(&self) -> Result<Option<u64>, Failure> {
+        if let Some(server) = self.args.server() {
+            return server.database_bytes().map(Some);
+        }
         let Some(file) = self.args.database() else { return Ok(None) };
         // A checkpoint that meets a reader moves what it can: then the log counts, too.
         let complete = self.store.checkpoint().await.is_ok();

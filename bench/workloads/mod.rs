@@ -3,6 +3,8 @@
 
 pub(crate) mod args;
 mod usage;
+mod processes;
+mod server;
 mod percentiles;
 mod signals;
 mod handlers;

@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 use super::Failure;
 use super::args::{Args, Durability, StoreKind};
 use super::lab::Lab;
+use super::server::{Server, ServerUsage};
 use super::usage::{Usage, peak_resident_bytes};
 
 /// A measurement that goes on.
 pub(crate) struct Stopwatch {
     pub(crate) began_at: Instant,
     before: Usage,
+    server: Option<(Server, ServerUsage)>,
 }
 
 /// What was measured between start and stop of a stopwatch.
@@ -20,6 +22,8 @@ pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     before: Usage,
     after: Usage,
+    /// Before and after.
+    server: Option<(ServerUsage, ServerUsage)>,
 }
 
 /// The answer of a run.
@@ -33,13 +37,22 @@ pub(crate) struct Outcome {
 }
 
 impl Stopwatch {
-    pub(crate) fn start() -> Result<Self, Failure> {
-        Ok(Self { before: Usage::now()?, began_at: Instant::now() })
+    pub(crate) fn start(args: &Args) -> Result<Self, Failure> {
+        let server = match args.server() {
+            Some(server) => Some((server.clone(), server.usage()?)),
+            None => None,
+        };
+        Ok(Self { before: Usage::now()?, server, began_at: Instant::now() })
     }
 
     pub(crate) fn stop(self) -> Result<Measured, Failure> {
         let elapsed = self.began_at.elapsed();
-        Ok(Measured { elapsed, before: self.before, after: Usage::now()? })
+        let after = Usage::now()?;
+        let server = match self.server {
+            Some((server, before)) => Some((before, server.usage()?)),
+            None => None,
+        };
+        Ok(Measured { elapsed, before: self.before, after, server })
     }
 }
 
@@ -47,6 +60,16 @@ impl Measured {
     /// Processor time used.
     pub(crate) fn cpu(&self) -> Duration {
         self.after.cpu.saturating_sub(self.before.cpu)
+    }
+
+    /// Processor time the server used, if there is one.
+    pub(crate) fn server_cpu(&self) -> Option<Duration> {
+        self.server.map(|(before, after)| after.cpu.saturating_sub(before.cpu))
+    }
+
+    /// Transactions of the server, if there is one.
+    pub(crate) fn transactions(&self) -> Option<u64> {
+        self.server.map(|(before, after)| after.transactions.saturating_sub(before.transactions))
     }
 
     /// Times a thread went to sleep.
@@ -78,6 +101,10 @@ impl Outcome {
         facts.insert("written_bytes".into(), json!(measured.written_bytes()));
         facts.insert("start_errors".into(), json!(lab.start_errors()));
         facts.insert("provider_errors".into(), json!(lab.provider_errors()));
+        if let (Some(cpu), Some(transactions)) = (measured.server_cpu(), measured.transactions()) {
+            facts.insert("server_cpu_seconds".into(), json!(cpu.as_secs_f64()));
+            facts.insert("transactions".into(), json!(transactions));
+        }
         lab.stop().await;
         facts.insert("peak_rss_bytes".into(), json!(peak_resident_bytes()));
         if let Some(bytes) = lab.database_bytes().await? {
@@ -128,6 +155,7 @@ fn settings(args: &Args) -> Value {
     json!({
         "poll_ms": args.poll_ms,
         "concurrency": args.concurrency,
+        "pool": args.pool,
         "client_poll_ms": args.client_poll_ms,
         "durability": durability,
     })

@@ -13,7 +13,7 @@ bench/run [options] [workload…]
   --quick              one short round (default)
   --full               three longer rounds, all sizes, ours also without fsync
   --rounds N           rounds over all variants
-  --store KIND         sqlite (default), memory; postgres is planned
+  --store KIND         sqlite (default), postgres (or pg), memory
   --only SIDE          ours or reference
   --retune             look for the reference's best settings again
   --variant SPEC       one more variant, e.g. ours:concurrency=32,poll-ms=1
@@ -76,7 +76,13 @@ impl Args {
     fn set(&mut self, option: &str, value: &str) -> Result<(), Failure> {
         match option {
             "--rounds" => self.rounds = value.parse()?,
-            "--store" => self.store = value.to_owned(),
+            "--store" => {
+                let value = if value == "pg" { "postgres" } else { value };
+                if !["sqlite", "postgres", "memory"].contains(&value) {
+                    return Err(format!("--store {value}?").into());
+                }
+                self.store = value.to_owned();
+            }
             "--only" => {
                 self.ours = value == "ours";
                 self.reference = value == "reference";

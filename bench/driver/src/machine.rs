@@ -4,12 +4,13 @@ use std::fs;
 use std::time::Instant;
 
 use crate::Failure;
+use crate::processes::family_cpu;
 
 /// Processor time used so far, in ticks of a hundredth of a second.
 pub(crate) struct Work {
     at: Instant,
     all: f64,
-    /// Used by processes we have started and seen end.
+    /// Used by processes we have started and seen end, and by the server.
     ours: f64,
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn describe() -> String {
 }
 
 impl Work {
-    pub(crate) fn now() -> Result<Self, Failure> {
+    pub(crate) fn now(server: Option<u32>) -> Result<Self, Failure> {
         let all = fs::read_to_string("/proc/stat")?;
         let all: Vec<f64> = numbers(all.lines().next().unwrap_or_default()).collect();
         // user nice system idle iowait irq softirq steal: all but the two that are idle.
@@ -32,7 +33,9 @@ impl Work {
         let own = fs::read_to_string("/proc/self/stat")?;
         let after_name = own.rsplit(')').next().unwrap_or_default();
         // utime stime cutime cstime.
-        let ours = numbers(after_name).skip(10).take(4).sum();
+        let ours: f64 = numbers(after_name).skip(10).take(4).sum();
+        let server = server.map_or(0.0, |pid| family_cpu(pid).as_secs_f64() * 100.0);
+        let ours = ours + server;
         Ok(Self { at: Instant::now(), all: busy, ours })
     }
 

@@ -4,6 +4,7 @@ mod args;
 mod plan;
 mod variant;
 mod process;
+mod postgres;
 mod summary;
 mod tune;
 mod machine;
@@ -22,6 +23,9 @@ use variant::Variant;
 
 /// How long each part of the raw limit is measured, in every round of every case.
 const RAW_SECONDS: f64 = 0.7;
+
+#[path = "../../workloads/processes.rs"]
+mod processes;
 
 /// Anything that went wrong.
 type Failure = Box<dyn std::error::Error>;
@@ -85,7 +89,7 @@ fn measure(
 ) -> Result<CaseResults, Failure> {
     let mut measured = CaseResults::new(case, variants);
     for round in 1..=args.rounds {
-        if args.store == "sqlite" {
+        if args.store != "memory" {
             measured.raw.add(bench.raw(RAW_SECONDS)?);
         }
         for (variant, summary) in &mut measured.variants {

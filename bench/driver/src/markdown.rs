@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::plan::Figure;
 use crate::results::{CaseResults, OTHERS_PERCENT, Results};
 use crate::summary::Summary;
 use crate::targets;
@@ -31,6 +32,7 @@ pub(crate) fn page(results: &Results) -> String {
     page += &figures(results);
     page += &extra_variants(results);
     page += &resources(results);
+    page += &server(results);
     page += &verdicts(results);
     page += &notes(results);
     page
@@ -40,6 +42,14 @@ fn raw_line(results: &Results) -> String {
     let raw = |name| number(results.raw(name));
     if results.raw("commit_p50_ms").is_none() {
         return "The store is in memory: no limit of a disk to compare with.".to_owned();
+    }
+    if let Some(rate) = results.raw("pgbench_per_second") {
+        return format!(
+            "A one-row commit with fsync by one client takes {} ms here; pgbench -N with 32 \
+             clients makes {} transactions/s.",
+            raw("commit_p50_ms"),
+            number(Some(rate)),
+        );
     }
     format!(
         "A one-row commit with fsync takes {} ms here (without: {} ms); a bare loop writes the \
@@ -65,7 +75,10 @@ fn figures(results: &Results) -> String {
     ])];
     rows.push(row(&["---", "---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "---"]));
     for case in &results.cases {
-        for figure in case.case.figures {
+        let measured = |figure: &&Figure| {
+            case.variants.iter().any(|(_, summary)| summary.median(figure.key).is_some())
+        };
+        for figure in case.case.figures.iter().filter(measured) {
             let median = |variant| number(case.median(variant, figure.key));
             let times = |other| match case.times(*figure, OURS, other) {
                 Some(times) => format!("**{}x**", number(Some(times))),
@@ -98,6 +111,9 @@ fn figures(results: &Results) -> String {
 fn in_raw_limits(case: &CaseResults, unit: &str, key: &str) -> String {
     let Some(ours) = case.median(OURS, key) else { return "-".to_owned() };
     if case.case.name == "w1-throughput" {
+        if let Some(limit) = case.raw.median("pgbench_per_second") {
+            return format!("{} % of pgbench", number(Some(ours / limit * 100.0)));
+        }
         let share = case.raw.median("instances_per_second").map(|limit| ours / limit * 100.0);
         return share.map_or("-".to_owned(), |share| format!("{} %", number(Some(share))));
     }
@@ -159,6 +175,35 @@ fn resources(results: &Results) -> String {
             &stored(ours),
             &stored(reference),
         ]);
+    }
+    table + "\n"
+}
+
+/// What the database server did for it, if there is one.
+fn server(results: &Results) -> String {
+    if results.raw("pgbench_per_second").is_none() {
+        return String::new();
+    }
+    let mut table = String::from("## What it costs the server\n\n");
+    table += &row(&[
+        "workload",
+        "CPU ms per instance, ours",
+        "reference",
+        "tuned",
+        "transactions per instance, ours",
+        "reference",
+        "tuned",
+    ]);
+    table += &row(&["---", "--:", "--:", "--:", "--:", "--:", "--:"]);
+    for case in &results.cases {
+        let each = |of: fn(&Summary) -> Option<f64>| {
+            [OURS, REFERENCE, TUNED].map(|name| number(case.summary(name).and_then(of)))
+        };
+        let cpu = each(Summary::server_cpu_ms_per_instance);
+        let transactions = each(Summary::transactions_per_instance);
+        let cells = cpu.iter().chain(&transactions).map(String::as_str);
+        let cells: Vec<&str> = std::iter::once(case.case.title).chain(cells).collect();
+        table += &row(&cells);
     }
     table + "\n"
 }

@@ -45,6 +45,7 @@ const IDLE: &[Figure] = &[
     lower("cpu_percent", "% of a core"),
     lower("written_bytes_per_second", "bytes written/s"),
     lower("sleeps_per_second", "wake-ups/s"),
+    lower("transactions_per_second", "transactions/s"),
 ];
 const SLEEPERS: &[Figure] = &[
     lower("rss_bytes_per_late_instance", "bytes of memory each, second half"),

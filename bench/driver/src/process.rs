@@ -11,43 +11,61 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::args::Args;
 use crate::machine;
+use crate::postgres::Postgres;
 use crate::summary::Run;
-use crate::variant::Variant;
+use crate::variant::{Side, Variant};
 
 /// A run that takes longer than this is stuck.
 const PATIENCE: Duration = Duration::from_secs(900);
+
+/// How the reference is told the size of its pool.
+const REFERENCE_POOL: &str = "DUROXIDE_PG_POOL_MAX";
 
 /// Where programs and their databases are.
 pub(crate) struct Bench {
     bin: PathBuf,
     dir: PathBuf,
     store: String,
+    /// The server, if the store is on one.
+    postgres: Option<Postgres>,
 }
 
 impl Bench {
     pub(crate) fn new(args: &Args) -> Result<Self, Failure> {
         let dir = args.dir.join(format!("duroxide-bench-{}", std::process::id()));
-        Ok(Self { bin: args.bin.clone(), dir, store: args.store.clone() })
+        let on_server = args.store == "postgres";
+        let postgres = if on_server { Some(Postgres::start(&args.dir)?) } else { None };
+        Ok(Self { bin: args.bin.clone(), dir, store: args.store.clone(), postgres })
     }
 
     /// One run of one case.
     pub(crate) fn run(&self, case: &str, variant: &Variant, seconds: f64) -> Result<Run, Failure> {
         let mut command = Command::new(self.bin.join(variant.side.program()));
         command.arg(case).args(["--store", &self.store]).args(variant.settings.options());
+        if let (Side::Reference, Some(connections)) = (variant.side, variant.settings.get("pool")) {
+            command.env(REFERENCE_POOL, connections);
+        }
+        let database = self.postgres.as_ref().map(Postgres::database).transpose()?;
+        command.args(database.iter().flat_map(|database| database.options()));
         Run::from_json(&self.line(command, seconds)?)
     }
 
     /// The machine's own limit.
     pub(crate) fn raw(&self, seconds: f64) -> Result<Run, Failure> {
-        Run::from_json(&self.line(Command::new(self.bin.join("bench-raw")), seconds)?)
+        let bench_raw = self.bin.join("bench-raw");
+        match &self.postgres {
+            Some(postgres) => postgres.raw(&bench_raw, seconds),
+            None => Run::from_json(&self.line(Command::new(bench_raw), seconds)?),
+        }
     }
 
     fn line(&self, mut command: Command, seconds: f64) -> Result<Value, Failure> {
         fs::create_dir_all(&self.dir)?;
         command.arg("--dir").arg(&self.dir).args(["--seconds", &seconds.to_string()]);
-        let before = machine::Work::now()?;
+        let server = self.postgres.as_ref().map(Postgres::pid);
+        let before = machine::Work::now(server)?;
         let output = finish(command);
-        let others = machine::Work::now()?.of_others_since(&before);
+        let others = machine::Work::now(server)?.of_others_since(&before);
         // Each run begins with an empty folder.
         fs::remove_dir_all(&self.dir)?;
         let output = output?;
@@ -59,7 +77,7 @@ impl Bench {
 }
 
 /// What the program prints; it is ended when it takes too long.
-fn finish(mut command: Command) -> Result<String, Failure> {
+pub(crate) fn finish(mut command: Command) -> Result<String, Failure> {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_owned();
     let program = program.to_string_lossy().into_owned();
     // Both sides log through the same filter; a measurement is no place for logs.

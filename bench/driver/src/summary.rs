@@ -67,6 +67,16 @@ impl Summary {
         Some(self.median("cpu_seconds")? * 1e3 / self.median("instances")?.max(1.0))
     }
 
+    /// Processor time of the server for one instance, in milliseconds.
+    pub(crate) fn server_cpu_ms_per_instance(&self) -> Option<f64> {
+        Some(self.median("server_cpu_seconds")? * 1e3 / self.median("instances")?.max(1.0))
+    }
+
+    /// Transactions of the server for one instance.
+    pub(crate) fn transactions_per_instance(&self) -> Option<f64> {
+        Some(self.median("transactions")? / self.median("instances")?.max(1.0))
+    }
+
     pub(crate) fn failures(&self) -> &[String] {
         &self.failures
     }

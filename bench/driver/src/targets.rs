@@ -32,6 +32,10 @@ enum Rule {
     ShareOfBareLoop(f64),
     /// At most this, in the figure's unit.
     AtMost(f64),
+    /// At least this, in the figure's unit.
+    AtLeast(f64),
+    /// At most this share of the server's processor time per instance of the reference's best.
+    ServerShare(f64),
     /// At most this many times the same figure of another case.
     AtMostTimesCase(f64, &'static str),
     /// At least this share of the same figure of another case.
@@ -39,7 +43,8 @@ enum Rule {
 }
 
 use Rule::{
-    AtMost, AtMostTimesCase, RawCommits, ShareOfBareLoop, ShareOfCase, TimesBest, TimesDefaults,
+    AtLeast, AtMost, AtMostTimesCase, RawCommits, ServerShare, ShareOfBareLoop, ShareOfCase,
+    TimesBest, TimesDefaults,
 };
 
 const TARGETS: &[Target] = &[
@@ -67,9 +72,26 @@ const TARGETS: &[Target] = &[
     target("m1-sleepers:100000", "rss_bytes_per_late_instance", AtMost(1024.0)),
 ];
 
+/// The absolute ones are what another library for Rust does on such a server.
+const POSTGRES: &[Target] = &[
+    target("w1-throughput", "per_second", TimesBest(15.0)),
+    target("w1-throughput", "per_second", AtLeast(730.0)),
+    target("w1-throughput", "per_second", ServerShare(0.1)),
+    target("w1-latency", "p50_ms", RawCommits(12.0)),
+    target("w1-latency", "p50_ms", AtMost(2.9)),
+    target("w2-chain:100", "ms_per_step", TimesDefaults(30.0)),
+    target("w2-chain:100", "ms_per_step", AtMost(0.88)),
+    target("w2-chain:1000", "ms_per_step", AtMostTimesCase(1.2, "w2-chain:10")),
+    target("w4-stress", "per_second", TimesBest(15.0)),
+    target("w6-timers:1000", "p50_late_ms", AtMost(5.0)),
+    target("w9-idle", "transactions_per_second", AtMost(2.0)),
+    target("w11-backlog:100000", "per_second", ShareOfCase(0.8, "w11-backlog:1000")),
+];
+
 /// Every target for which there are figures.
 pub(crate) fn check(results: &Results) -> Vec<Verdict> {
-    TARGETS.iter().filter_map(|target| target.check(results)).collect()
+    let targets = if results.store == "postgres" { POSTGRES } else { TARGETS };
+    targets.iter().filter_map(|target| target.check(results)).collect()
 }
 
 const fn target(case: &'static str, figure: &'static str, rule: Rule) -> Target {
@@ -100,6 +122,13 @@ impl Target {
             ShareOfBareLoop(share) => {
                 let value = ours / measured.raw.median("instances_per_second")?;
                 (value, share, true, "of the bare loop".to_owned())
+            }
+            AtLeast(limit) => (ours, limit, true, figure.unit.to_owned()),
+            ServerShare(share) => {
+                let best = measured.summary(measured.best_reference(figure)?)?;
+                let ours = measured.summary(OURS)?.server_cpu_ms_per_instance()?;
+                let value = ours / best.server_cpu_ms_per_instance()?;
+                (value, share, false, "of the reference's server CPU".to_owned())
             }
             AtMost(limit) => (ours, limit, false, figure.unit.to_owned()),
             AtMostTimesCase(times, other) => {

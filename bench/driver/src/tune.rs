@@ -28,6 +28,16 @@ const FULL: &[&str] = &[
     "concurrency=8",
     "concurrency=32",
 ];
+/// Tried in every run on PostgreSQL, in place of the others.
+const POSTGRES: &[&str] =
+    &["", "pool=32,concurrency=16", "poll-ms=1,concurrency=8,pool=32", "concurrency=32,pool=64"];
+/// Tried in full runs on PostgreSQL as well.
+const POSTGRES_FULL: &[&str] = &[
+    "poll-ms=1,concurrency=2",
+    "poll-ms=10,concurrency=8,pool=32",
+    "poll-ms=10,concurrency=32,pool=64",
+    "concurrency=64,pool=96",
+];
 /// Tried on top of the best where a client waits for each result.
 const CLIENT: &str = "client-poll-ms=1";
 const SECONDS: f64 = 2.5;
@@ -64,7 +74,9 @@ pub(crate) fn settings(args: &Args, bench: &Bench, cases: &[Case]) -> Result<Set
 
 fn best_for(args: &Args, bench: &Bench, case: &Case) -> Result<variant::Settings, Failure> {
     let figure = case.figures[0];
-    let candidates = QUICK.iter().chain(if args.full { FULL } else { &[] });
+    let (quick, full) =
+        if args.store == "postgres" { (POSTGRES, POSTGRES_FULL) } else { (QUICK, FULL) };
+    let candidates = quick.iter().chain(if args.full { full } else { &[] });
     let mut best: Option<(f64, String)> = None;
     let mut attempt = |text: String| -> Result<Option<String>, Failure> {
         let settings = variant::Settings::parse(&text)?;

@@ -90,6 +90,11 @@ impl Settings {
         pairs.join(",")
     }
 
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// As options of a side's program.
     pub(crate) fn options(&self) -> impl Iterator<Item = String> {
         self.0.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()])

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use duroxide::providers::Provider;
 use duroxide::providers::memory::MemoryProvider;
+use duroxide_pg::{PostgresProvider, ProviderConfig};
 
 use crate::workloads::Failure;
 use crate::workloads::args::{Args, StoreKind};
@@ -25,7 +26,16 @@ pub(crate) async fn open(args: &Args) -> Result<Store, Failure> {
             sqlite: None,
         }),
         StoreKind::Sqlite => open_sqlite(args).await,
-        StoreKind::Postgres => Err("PostgreSQL is not here yet".into()),
+        StoreKind::Postgres => {
+            let mut config = ProviderConfig::new(&args.server.url);
+            config.pool_size = args.pool.unwrap_or(config.pool_size);
+            let store = PostgresProvider::new_with_config(config).await?;
+            Ok(Store {
+                provider: Arc::new(store),
+                #[cfg(feature = "sqlite")]
+                sqlite: None,
+            })
+        }
     }
 }
 

@@ -1,8 +1,10 @@
-//! The machine's own limit: what a bare loop over SQLite does with the same rows.
+//! The machine's own limit: what a bare loop over SQLite does with the same rows, or how long
+//! PostgreSQL takes for a commit.
 //!
-//! `bench-raw [--dir DIR] [--seconds N]` prints one line of JSON.
+//! `bench-raw [--dir DIR | --url URL] [--seconds N]` prints one line of JSON.
 
 mod hello;
+mod postgres;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,12 @@ const BATCH: u64 = 100;
 const FILLING: u32 = 1_500;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (dir, budget) = args()?;
+    let Args { dir, url, budget } = args()?;
+    if let Some(url) = url {
+        let commit = median(postgres::commits(&url, budget)?);
+        println!("{}", json!({ "side": "raw", "figures": { "commit_p50_ms": commit } }));
+        return Ok(());
+    }
     let file = dir.join("raw.db");
     let connection = open(&file)?;
     fill_log(&connection)?;
@@ -41,18 +48,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn args() -> Result<(PathBuf, Duration), Box<dyn Error>> {
-    let (mut dir, mut seconds) = (PathBuf::from("."), 2.0);
+struct Args {
+    dir: PathBuf,
+    /// A database of PostgreSQL, if that is meant.
+    url: Option<String>,
+    budget: Duration,
+}
+
+fn args() -> Result<Args, Box<dyn Error>> {
+    let (mut dir, mut url, mut seconds) = (PathBuf::from("."), None, 2.0);
     let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
         let value = words.next().ok_or_else(|| format!("{name}: value missing"))?;
         match name.as_str() {
             "--dir" => dir = PathBuf::from(value),
+            "--url" => url = Some(value),
             "--seconds" => seconds = value.parse()?,
             _ => return Err(format!("{name}?").into()),
         }
     }
-    Ok((dir, Duration::from_secs_f64(seconds)))
+    Ok(Args { dir, url, budget: Duration::from_secs_f64(seconds) })
 }
 
 fn open(file: &Path) -> rusqlite::Result<Connection> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use duroxide::providers::Provider;
 use duroxide::providers::sqlite::SqliteProvider;
+use duroxide_pg::PostgresProvider;
 
 use crate::workloads::Failure;
 use crate::workloads::args::{Args, Durability, StoreKind};
@@ -12,7 +13,7 @@ use crate::workloads::args::{Args, Durability, StoreKind};
 pub(crate) struct Store {
     /// What client and runtime work on.
     pub(crate) provider: Arc<dyn Provider>,
-    sqlite: Arc<SqliteProvider>,
+    sqlite: Option<Arc<SqliteProvider>>,
 }
 
 /// Opens (and creates) the store the arguments name.
@@ -23,15 +24,21 @@ pub(crate) async fn open(args: &Args) -> Result<Store, Failure> {
     let sqlite = match args.store {
         StoreKind::Memory => SqliteProvider::new_in_memory().await?,
         StoreKind::Sqlite => SqliteProvider::new(&args.sqlite_url(), None).await?,
-        StoreKind::Postgres => return Err("the reference on PostgreSQL is not here yet".into()),
+        StoreKind::Postgres => {
+            let store = PostgresProvider::new_with_schema(&args.server.url, Some("bench")).await?;
+            return Ok(Store { provider: Arc::new(store), sqlite: None });
+        }
     };
     let sqlite = Arc::new(sqlite);
-    Ok(Store { provider: sqlite.clone(), sqlite })
+    Ok(Store { provider: sqlite.clone(), sqlite: Some(sqlite) })
 }
 
 impl Store {
     /// Moves what is in the write-ahead log to the database file.
     pub(crate) async fn checkpoint(&self) -> Result<(), Failure> {
-        Ok(self.sqlite.checkpoint().await?)
+        match &self.sqlite {
+            Some(sqlite) => Ok(sqlite.checkpoint().await?),
+            None => Ok(()),
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
     let filled_in = filling_since.elapsed().as_secs_f64();
     let mut lab = Arc::into_inner(lab).ok_or("a starter is left over")?;
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let end = watch.began_at + lab.args.budget();
     lab.start_runtime().await;
     let all = |done: u64| (done >= queued).then_some(());

@@ -13,6 +13,8 @@ use crate::workloads::starters::{Herd, Limits};
 const BYSTANDERS: u64 = 20;
 /// Time for the last work to settle.
 const SETTLE: Duration = Duration::from_secs(2);
+/// PostgreSQL's counters are complete when a connection has been idle for ten seconds.
+const SETTLE_SERVER: Duration = Duration::from_secs(12);
 
 pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     let mut lab = Lab::open(args).await?;
@@ -26,9 +28,10 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     asleep.start(&lab, limits).await?;
     let all_done = |done: u64| (done >= 2 * BYSTANDERS).then_some(());
     lab.signals.until(deadline, |signals| all_done(signals.done_count())).await;
-    tokio::time::sleep(SETTLE).await;
+    let on_server = lab.args.server().is_some();
+    tokio::time::sleep(if on_server { SETTLE_SERVER } else { SETTLE }).await;
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     tokio::time::sleep(lab.args.budget()).await;
     let measured = watch.stop()?;
 
@@ -39,6 +42,9 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
         ("write_calls_per_second", measured.write_calls() as f64 / seconds),
         ("sleeps_per_second", measured.sleeps() as f64 / seconds),
     ];
+    let transactions = measured.transactions().map(|count| count as f64 / seconds);
     let outcome = Outcome::new(&lab, &measured, 2 * BYSTANDERS).await?;
-    Ok(figures.into_iter().fold(outcome, |outcome, (name, value)| outcome.figure(name, value)))
+    let on_server = transactions.map(|rate| ("transactions_per_second", rate));
+    let figures = figures.into_iter().chain(on_server);
+    Ok(figures.fold(outcome, |outcome, (name, value)| outcome.figure(name, value)))
 }

@@ -61,7 +61,7 @@ async fn repeat(args: Args, name: &str, input: &str) -> Result<(Vec<Sample>, Out
     lab.warm_up().await?;
     let patience = lab.args.budget() * CUT_AFTER_BUDGETS;
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let end = watch.began_at + lab.args.budget();
     let mut samples = Vec::new();
     let mut failed = 0;

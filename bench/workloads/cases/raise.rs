@@ -29,7 +29,7 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
         subscribed(&lab, &herd.id(number), deadline).await?;
     }
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let end = watch.began_at + lab.args.budget();
     let mut latencies = Vec::new();
     for (number, pause) in (0..started).zip(PAUSES_MS.iter().cycle()) {

@@ -26,7 +26,7 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
     sleep(&lab, "first", FIRST).await?;
     let before = resident_bytes();
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let early = sleep(&lab, "early", count / 2).await?;
     tokio::time::sleep(SETTLE).await;
     let between = resident_bytes();

@@ -26,7 +26,7 @@ pub(super) async fn run(
     let lab = Arc::new(lab);
     let herd = Herd { prefix: "i", orchestration: name, input };
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let began_at = watch.began_at;
     let deadline = began_at + lab.args.budget();
     let limits = Limits { count: u64::MAX, window: Some(window), deadline };

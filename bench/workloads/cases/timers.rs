@@ -21,7 +21,7 @@ pub(super) async fn run(args: Args, count: u64) -> Result<Outcome, Failure> {
     lab.warm_up().await?;
     let lab = Arc::new(lab);
 
-    let watch = Stopwatch::start()?;
+    let watch = Stopwatch::start(&lab.args)?;
     let deadline = Instant::now() + TIMER + PATIENCE;
     let herd = Herd { prefix: "t", orchestration: "Timer", input: "" };
     let started = herd.start(&lab, Limits { count, window: None, deadline }).await?;

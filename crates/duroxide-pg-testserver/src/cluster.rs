@@ -1,106 +1,105 @@
-//! A fresh cluster in a folder: made, started, reachable.
+//! A fresh cluster in a folder: files, settings, a port and a password.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::programs;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Starts the server, waits until nobody uses it any more, stops it and removes its folder. Users
-/// hold a shared lock on `users`; whoever starts or stops a server holds the lock on `door`.
-const KEEPER: &str = r#"
-cd "$1" || exit 1; shift
-"$@" >log 2>&1 </dev/null &
-server=$!
-idle=0
-while kill -0 "$server" 2>/dev/null; do
-    sleep 1
-    if flock --exclusive --nonblock ../users true; then idle=$((idle + 1)); else idle=0; fi
-    [ "$idle" -ge 5 ] || continue
-    exec 9>../door
-    flock --exclusive 9
-    if flock --exclusive --nonblock ../users true; then break; fi
-    flock --unlock 9
-    idle=0
-done
-folder=$PWD
-rm -f ../url
-kill -INT "$server" 2>/dev/null
-wait "$server"
-cd / && rm -rf "$folder"
-"#;
 
-/// Makes a cluster in `folder`, which must exist and be empty, and starts its server; its URL. The
-/// server ends when nobody holds a lock on the file `users` beside the folder.
-pub(crate) fn start(folder: &Path) -> Result<String, String> {
-    let bin = programs::folder().ok_or("PostgreSQL's programs are not installed")?;
-    let password = random_word()?;
-    let password_file = folder.join("password");
-    std::fs::write(&password_file, &password).map_err(|error| error.to_string())?;
-    programs::hand_over(folder)?;
-    programs::hand_over(&password_file)?;
-    let data = folder.join("data");
-    let mut initdb = programs::command(&bin.join("initdb"));
-    initdb.arg("--pgdata").arg(&data).arg("--pwfile").arg(&password_file);
-    initdb.args(["--username=duroxide", "--auth=scram-sha-256", "--encoding=UTF8"]);
-    initdb.args(["--no-locale", "--no-sync"]).current_dir(folder);
-    programs::run(&mut initdb)?;
-    let port = free_port().map_err(|error| error.to_string())?;
-    let mut server = programs::command(&bin.join("postgres"));
-    server.arg("-D").arg(&data).args(["-p", &port.to_string()]);
-    server.arg("-c").arg(format!("unix_socket_directories={}", folder.display()));
-    for setting in SETTINGS {
-        server.args(["-c", setting]);
+/// A cluster whose server does not run yet.
+pub(crate) struct Cluster {
+    pub(crate) folder: PathBuf,
+    /// Where PostgreSQL's programs are.
+    pub(crate) bin: PathBuf,
+    pub(crate) port: u16,
+    password: String,
+}
+
+/// What every server here is told.
+const SETTINGS: &[&str] = &["listen_addresses = '127.0.0.1'", "shared_buffers = 64MB"];
+/// Nothing waits for the disk: whoever loses the machine loses the tests as well.
+const IN_A_HURRY: &[&str] = &["fsync = off", "synchronous_commit = off", "full_page_writes = off"];
+
+impl Cluster {
+    /// Makes a cluster in `folder`, which must not exist. `settings` are lines of
+    /// `postgresql.conf`.
+    pub(crate) fn make(folder: &Path, durable: bool, settings: &[String]) -> Result<Self, String> {
+        let bin = programs::folder().ok_or("PostgreSQL's programs are not installed")?;
+        let password = random_word().map_err(|error| error.to_string())?;
+        make_folder(folder).map_err(|error| error.to_string())?;
+        let password_file = folder.join("password");
+        std::fs::write(&password_file, &password).map_err(|error| error.to_string())?;
+        programs::hand_over(folder)?;
+        programs::hand_over(&password_file)?;
+        let data = folder.join("data");
+        let mut initdb = programs::command(&bin.join("initdb"));
+        initdb.arg("--pgdata").arg(&data).arg("--pwfile").arg(&password_file);
+        initdb.args(["--username=duroxide", "--auth=scram-sha-256", "--encoding=UTF8"]);
+        initdb.args(["--no-locale", "--no-sync"]).current_dir(folder);
+        programs::run(&mut initdb)?;
+        std::fs::remove_file(&password_file).map_err(|error| error.to_string())?;
+        let port = free_port().map_err(|error| error.to_string())?;
+        let own = [format!("port = {port}"), socket_folder(folder)];
+        let mut all: Vec<&str> = SETTINGS.to_vec();
+        all.extend(if durable { &[] } else { IN_A_HURRY });
+        all.extend(own.iter().chain(settings).map(String::as_str)); // The last of two wins.
+        let file = data.join("postgresql.conf");
+        configure(&file, &all).map_err(|error| error.to_string())?;
+        Ok(Self { folder: folder.to_owned(), bin, port, password })
     }
-    keep(folder, &server)?;
-    std::fs::remove_file(&password_file).map_err(|error| error.to_string())?;
-    await_server(&bin, port)?;
-    Ok(format!("postgres://duroxide:{password}@127.0.0.1:{port}/postgres"))
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Where one of its databases is.
+    pub(crate) fn url(&self, database: &str) -> String {
+        let Self { password, port, .. } = self;
+        format!("postgres://duroxide:{password}@127.0.0.1:{port}/{database}")
+    }
+
+    /// Waits until the server takes connections.
+    pub(crate) fn await_server(&self) -> Result<(), String> {
+        let began = Instant::now();
+        let mut ask = Command::new(self.bin.join("pg_isready"));
+        ask.args(["--quiet", "--host=127.0.0.1", &format!("--port={}", self.port)]);
+        while began.elapsed() < PATIENCE {
+            if programs::run(&mut ask).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        Err(format!("the server on port {} was not ready in {PATIENCE:?}:\n{log}", self.port))
+    }
 }
 
-/// Tests lose nothing if the machine does: nothing waits for the disk.
-const SETTINGS: &[&str] = &[
-    "listen_addresses=127.0.0.1",
-    "max_connections=400",
-    "shared_buffers=64MB",
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
-];
-
-fn keep(folder: &Path, server: &Command) -> Result<(), String> {
-    let mut keeper = Command::new("setsid");
-    keeper.args(["sh", "-c", KEEPER, "keeper"]).arg(folder);
-    keeper.arg(server.get_program()).args(server.get_args());
-    keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    keeper.spawn().map(|_| ()).map_err(|error| format!("{keeper:?}: {error}"))
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(folder)
 }
 
-fn free_port() -> std::io::Result<u16> {
+fn socket_folder(folder: &Path) -> String {
+    format!("unix_socket_directories = '{}'", folder.display())
+}
+
+fn configure(file: &Path, settings: &[&str]) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(file)?;
+    settings.iter().try_for_each(|setting| writeln!(file, "{setting}"))
+}
+
+fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-fn await_server(bin: &Path, port: u16) -> Result<(), String> {
-    let began = Instant::now();
-    let mut ask = Command::new(bin.join("pg_isready"));
-    ask.args(["--quiet", "--host=127.0.0.1", &format!("--port={port}")]);
-    while began.elapsed() < PATIENCE {
-        if programs::run(&mut ask).is_ok() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Err(format!("the server on port {port} was not ready within {PATIENCE:?}"))
-}
-
-fn random_word() -> Result<String, String> {
+fn random_word() -> io::Result<String> {
     let mut bytes = [0; 16];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| error.to_string())?;
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

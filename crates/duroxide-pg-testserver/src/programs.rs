@@ -38,9 +38,14 @@ pub(crate) fn hand_over(folder: &Path) -> Result<(), String> {
 
 /// Runs a command to its end; what it said if it failed.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    output(command).map(|_| ())
+}
+
+/// Runs a command to its end; what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(format!("{command:?}: {}: {}", output.status, said.trim()))

@@ -5,9 +5,35 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::{REQUIRED_VARIABLE, URL_VARIABLE, cluster, programs};
+use crate::cluster::Cluster;
+use crate::{URL_VARIABLE, installed, programs};
+
+/// Starts the server, waits until nobody uses it any more, stops it and removes its folder. Users
+/// hold a shared lock on `users`; whoever starts or stops a server holds the lock on `door`.
+const KEEPER: &str = r#"
+cd "$1" || exit 1; shift
+"$@" >log 2>&1 </dev/null &
+server=$!
+idle=0
+while kill -0 "$server" 2>/dev/null; do
+    sleep 1
+    if flock --exclusive --nonblock ../users true; then idle=$((idle + 1)); else idle=0; fi
+    [ "$idle" -ge 5 ] || continue
+    exec 9>../door
+    flock --exclusive 9
+    if flock --exclusive --nonblock ../users true; then break; fi
+    flock --unlock 9
+    idle=0
+done
+folder=$PWD
+rm -f ../url
+kill -INT "$server" 2>/dev/null
+wait "$server"
+cd / && rm -rf "$folder"
+"#;
 
 /// A server that lasts as long as this process.
 pub struct Shared {
@@ -42,16 +68,7 @@ fn find() -> Result<Option<Shared>, String> {
     if let Ok(url) = std::env::var(URL_VARIABLE) {
         return Ok(Some(Shared { url, _user: None }));
     }
-    if programs::folder().is_none() {
-        let missing =
-            "PostgreSQL's programs are not installed (Debian: apt-get install postgresql)";
-        if std::env::var_os(REQUIRED_VARIABLE).is_some() {
-            return Err(missing.to_owned());
-        }
-        eprintln!("SKIPPED: {missing}");
-        return Ok(None);
-    }
-    own_server().map(Some)
+    if installed() { own_server().map(Some) } else { Ok(None) }
 }
 
 fn own_server() -> Result<Shared, String> {
@@ -65,14 +82,30 @@ fn own_server() -> Result<Shared, String> {
     let url = match running {
         Some(url) => url,
         None => {
-            let folder = home.join(format!("cluster-{}", std::process::id()));
-            remake(&folder).map_err(|error| error.to_string())?;
-            let url = cluster::start(&folder)?;
+            let url = start(&home)?;
             keep_secret(&url_file, &url).map_err(|error| error.to_string())?;
             url
         }
     };
     Ok(Shared { url, _user: Some(user) }) // the door closes here
+}
+
+/// The server ends when nobody holds a lock on the file `users` in `home`.
+fn start(home: &Path) -> Result<String, String> {
+    let folder = home.join(format!("cluster-{}", std::process::id()));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
+    }
+    let cluster = Cluster::make(&folder, false, &["max_connections = 400".to_owned()])?;
+    let mut server = programs::command(&cluster.bin.join("postgres"));
+    server.arg("-D").arg(cluster.data());
+    let mut keeper = Command::new("setsid");
+    keeper.args(["sh", "-c", KEEPER, "keeper"]).arg(&folder);
+    keeper.arg(server.get_program()).args(server.get_args());
+    keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    keeper.spawn().map_err(|error| format!("{keeper:?}: {error}"))?;
+    cluster.await_server()?;
+    Ok(cluster.url("postgres"))
 }
 
 /// A folder that only this user can look into. The servant of root must be able to pass.
@@ -82,13 +115,6 @@ fn home() -> io::Result<PathBuf> {
     let home = std::env::temp_dir().join(format!("duroxide-pg-{word}"));
     DirBuilder::new().recursive(true).mode(0o711).create(&home)?;
     Ok(home)
-}
-
-fn remake(folder: &Path) -> io::Result<()> {
-    if folder.exists() {
-        std::fs::remove_dir_all(folder)?;
-    }
-    DirBuilder::new().mode(0o700).create(folder)
 }
 
 fn open(path: &Path) -> io::Result<File> {
