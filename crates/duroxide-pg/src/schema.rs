@@ -14,6 +14,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("work", include_str!("../migrations/0005_work.sql")),
     ("admin", include_str!("../migrations/0006_admin.sql")),
     ("nodes", include_str!("../migrations/0008_nodes.sql")),
+    ("alone", include_str!("../migrations/0009_alone.sql")),
 ];
 
 /// Longest name PostgreSQL keeps whole.
