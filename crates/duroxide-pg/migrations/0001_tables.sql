@@ -66,6 +66,7 @@ CREATE TABLE duroxide.history (
 --   wake_at  end of the lock, or of the patience with messages for nobody
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
+--   done     secret of the lock whose turn was committed last, for those who lost the answer
 CREATE TABLE duroxide.mailbox (
     instance  bigint PRIMARY KEY,
     known     boolean NOT NULL DEFAULT false,
@@ -76,7 +77,8 @@ CREATE TABLE duroxide.mailbox (
     wake_at   bigint,
     token     uuid,
     node      bigint,
-    taken     bigint[]
+    taken     bigint[],
+    done      uuid
 ) WITH (fillfactor = 50);
 CREATE INDEX mailbox_ready ON duroxide.mailbox (pin, head) WHERE head IS NOT NULL;
 CREATE INDEX mailbox_wake ON duroxide.mailbox (wake_at) WHERE wake_at IS NOT NULL;

@@ -6,12 +6,12 @@ use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::provider::TagFilter;
 use tokio_postgres::Row;
 
-use super::call::Call;
 use super::alone::{common_call, common_verdict};
+use super::call::Call;
 use super::calls::{Terms, call_of, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
-use super::floor::Batch;
 use super::op::{Kind, Op, Queue};
+use super::state::Batch;
 use crate::connection::Connection;
 use crate::error::{Failure, PgError};
 use crate::numbers::span_in;
