@@ -17,6 +17,9 @@ use crate::store::Store;
 /// How often a transaction that others made fail is tried again.
 const TRIES: u32 = 10;
 
+/// How long what was lost waits for the next try.
+const SETTLE_SOON: Duration = Duration::from_millis(200);
+
 /// A lane.
 pub(super) struct Lane {
     store: Arc<Store>,
@@ -32,8 +35,22 @@ impl Lane {
 
     /// Carries what waits, until the store is closed.
     pub(super) async fn run(mut self) {
-        while let Some(batch) = self.store.floor.next_batch().await {
+        loop {
+            let next = self.store.floor.next_batch();
+            let batch = match self.lost.is_empty() {
+                true => next.await,
+                // What was lost is not to wait for the next thing to do.
+                false => match tokio::time::timeout(SETTLE_SOON, next).await {
+                    Ok(batch) => batch,
+                    Err(_) => {
+                        self.settle_lost().await;
+                        continue;
+                    }
+                },
+            };
+            let Some(batch) = batch else { return };
             self.carry(batch).await;
+            self.settle_lost().await;
         }
     }
 
@@ -82,14 +99,7 @@ impl Lane {
 
     async fn attempt_once(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let unsent = |error| Trouble { error, was_sent: false };
-        if self.connection.as_ref().is_none_or(|connection| !connection.is_open()) {
-            self.connection = None;
-            let connected = self.store.pool.connect_lane().await;
-            let connection = connected.inspect_err(|error| self.store.floor.fail_all(error));
-            let connection = connection.map_err(unsent)?;
-            self.forget_lost(&connection).await.map_err(unsent)?;
-            self.connection = Some(connection);
-        }
+        self.connect_if_needed().await.map_err(unsent)?;
         let Some(connection) = &self.connection else { return Err(unsent(PgError::Timeout)) };
         let result = transact(&self.store, connection, batch).await;
         if let Err(error) = &result {
@@ -103,6 +113,26 @@ impl Lane {
         result.map_err(|error| Trouble { error, was_sent: true })
     }
 
+    async fn connect_if_needed(&mut self) -> Result<(), PgError> {
+        if self.connection.as_ref().is_none_or(|connection| !connection.is_open()) {
+            self.connection = None;
+            let connected = self.store.pool.connect_lane().await;
+            let connection = connected.inspect_err(|error| self.store.floor.fail_all(error))?;
+            self.forget_lost(&connection).await?;
+            self.connection = Some(connection);
+        }
+        Ok(())
+    }
+
+    /// Connects for the sake of what was lost.
+    async fn settle_lost(&mut self) {
+        if !self.lost.is_empty()
+            && let Err(error) = self.connect_if_needed().await
+        {
+            tracing::debug!(target: "duroxide::providers::postgres", %error, "still lost");
+        }
+    }
+
     /// Gives back what looks took whose answers were lost.
     async fn forget_lost(&mut self, connection: &Connection) -> Result<(), PgError> {
         const FORGET: &str = "SELECT duroxide.forget_fetches($1, $2, $3)";
@@ -112,6 +142,8 @@ impl Lane {
         let (now, retention) = (self.store.given_time(), self.store.retention());
         self.store.pool.ask(connection, FORGET, &[&self.lost, &now, &retention]).await?;
         self.lost.clear();
+        self.store.floor.ring(Queue::Turns);
+        self.store.floor.ring(Queue::Work);
         Ok(())
     }
 
