@@ -4,40 +4,44 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use duroxide_sqlite::SqliteProvider;
+use duroxide::providers::Provider;
 
 use crate::journal::Journal;
 use crate::process::{Process, SOON};
-use crate::{client, company, crash_points, fresh_file, worker};
+use crate::store::Store;
+use crate::{client, company, worker};
 
 pub(crate) const ROLE: &str = "FLEET_ROLE";
 pub(crate) const FOLDER: &str = "FLEET_FOLDER";
 
 /// A process of the fleet, seen from within.
-pub(crate) struct Stage {
-    pub(crate) folder: PathBuf,
-    pub(crate) journal: Journal,
+pub struct Stage {
+    /// The folder that stands for the store.
+    pub folder: PathBuf,
+    /// What all processes write down.
+    pub journal: Journal,
+    /// The kind of store.
+    pub kind: &'static dyn Store,
 }
 
 impl Stage {
     /// A stage of the test's own process.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { journal: Journal::open(folder), folder: folder.to_owned() }
+    pub fn new(kind: &'static dyn Store, folder: &Path) -> Self {
+        Self { journal: Journal::open(folder), folder: folder.to_owned(), kind }
     }
 
     /// Opens the store of the folder.
-    pub(crate) async fn store(&self) -> Arc<SqliteProvider> {
-        let url = format!("sqlite:{}/store.db?mode=rwc", self.folder.display());
-        Arc::new(SqliteProvider::new(&url, None).await.unwrap())
+    pub async fn store(&self) -> Arc<dyn Provider> {
+        self.kind.open(&self.folder).await
     }
 
     /// Starts a process on the same store.
-    pub(crate) fn start(&self, role: &str, settings: &[(&str, &str)]) -> Process {
+    pub fn start(&self, role: &str, settings: &[(&str, &str)]) -> Process {
         Process::start(&self.folder, role, settings)
     }
 
     /// Starts a worker, and returns when it works.
-    pub(crate) fn start_worker(&self, settings: &[(&str, &str)]) -> Process {
+    pub fn start_worker(&self, settings: &[(&str, &str)]) -> Process {
         let worker = self.start("worker", settings);
         let id = worker.id();
         self.journal.wait_for("a worker", SOON, |lines| {
@@ -47,15 +51,15 @@ impl Stage {
     }
 
     /// A setting the test gave.
-    pub(crate) fn setting(&self, name: &str) -> Option<String> {
+    pub fn setting(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
 }
 
-/// Plays the role the environment names, if any.
-pub(crate) fn play() {
+/// Plays the role the environment names, if any. `more` plays roles that only one store has.
+pub fn play(kind: &'static dyn Store, more: impl AsyncFn(&Stage, &str)) {
     let (Ok(role), Ok(folder)) = (std::env::var(ROLE), std::env::var(FOLDER)) else { return };
-    let stage = Stage::new(Path::new(&folder));
+    let stage = Stage::new(kind, Path::new(&folder));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -63,9 +67,7 @@ pub(crate) fn play() {
             "worker" => worker::run(&stage).await,
             "client" => client::run(&stage).await,
             "commander" => company::command(&stage).await,
-            "scenario" => crash_points::play_scenario(&stage).await,
-            "opener" => fresh_file::open_and_close(&stage).await,
-            other => panic!("no such role: {other}"),
+            other => more(&stage, other).await,
         }
     });
     // Not even a turn that blocks its thread keeps the process.
@@ -73,7 +75,7 @@ pub(crate) fn play() {
 }
 
 /// The next line the test tells; `None` when it wants an end.
-pub(crate) async fn next_line() -> Option<String> {
+pub async fn next_line() -> Option<String> {
     let read = || {
         let mut line = String::new();
         let length = std::io::stdin().lock().read_line(&mut line).unwrap();
@@ -83,6 +85,15 @@ pub(crate) async fn next_line() -> Option<String> {
 }
 
 /// Returns when the test wants an end.
-pub(crate) async fn told_to_end() {
+pub async fn told_to_end() {
     while next_line().await.is_some() {}
+}
+
+/// Waits for something in a test that is not asynchronous.
+pub fn on_tokio<T>(work: impl Future<Output = T>) -> T {
+    // Runtimes of this process would log to the terminal; a second call finds it done.
+    tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::new()).ok();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(work)
 }
