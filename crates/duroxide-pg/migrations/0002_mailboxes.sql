@@ -2,13 +2,30 @@
 -- concerned, taken in a statement of its own: only a statement that begins after the lock was
 -- obtained sees everything that those before did.
 --
--- Locks are taken in one order, so that nobody waits in a circle: new names, then mailboxes by key,
--- then activities by position, then sessions by id.
+-- Locks are taken in one order, so that nobody waits in a circle: new pins, new names, then mailboxes
+-- by key, then activities by position, then sessions by id. Each function does so; a transaction that
+-- calls several begins with `lock_batch`, and those after it find their locks held. Fetches come last
+-- and never wait for a lock that exists, except for a session that somebody else brings into being at
+-- the same moment: that one waits for nobody any more.
+--
+-- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
+-- hash joins, merge joins and custom plans are off: connections that call them see to that.
 
 -- The time, by the clock that decides everything.
 CREATE FUNCTION duroxide.now_ms() RETURNS bigint
 LANGUAGE sql VOLATILE AS $body$
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$body$;
+
+-- Lets this transaction end without waiting for the disk. For transactions that only take, extend or
+-- give back locks: should the server fail before they are on the disk, the locks were never taken,
+-- somebody else takes them, and whoever believed to have them is refused by the token, which every
+-- commit checks. A later commit that does wait takes what was before it to the disk as well.
+CREATE FUNCTION duroxide.be_brief() RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+END
 $body$;
 
 -- What activities with this tag have in common in the index; 0 for those without.
@@ -188,9 +205,7 @@ CREATE FUNCTION duroxide.enqueue_messages(
     p_ids text[], p_kinds smallint[], p_delays bigint[], p_payloads text[],
     p_now bigint, p_retention bigint)
 RETURNS void
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 DECLARE
     v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
     v_now bigint := coalesce(p_now, duroxide.now_ms());

@@ -91,27 +91,31 @@ BEGIN
 END
 $body$;
 
--- Locks up to `p_max` instances with all their messages, those with the oldest first (R8.20, R8.21).
+-- Locks up to `p_max` instances with all their messages, those with the oldest first (R8.20, R8.21),
+-- with one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
--- there are pins the caller does not know: then it has to ask again.
+-- there are pins the caller does not know: then it has to ask again. The next thing to happen is told
+-- if there are fewer turns than asked for.
 CREATE FUNCTION duroxide.fetch_turns(
-    p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_node bigint,
-    p_now bigint, p_retention bigint)
+    p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
+    p_node bigint, p_alone boolean, p_now bigint, p_retention bigint)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, new_pins boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
     seqs bigint[], payloads text[], attempts bigint, last_event bigint,
     kv_keys text[], kv_values text[], kv_times bigint[])
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_pins integer[] := p_pins;
     v_keys bigint[];
+    v_due bigint;
 BEGIN
+    IF p_alone THEN
+        PERFORM duroxide.be_brief();
+    END IF;
     IF p_pins IS NULL THEN
         v_pins := array(SELECT p.id FROM duroxide.pin p) || 0;
     -- Pins are never removed: as many as are known are those that are known.
@@ -129,19 +133,22 @@ BEGIN
             WHERE m.pin = p.pin AND m.head IS NOT NULL
             ORDER BY m.head LIMIT p_max FOR UPDATE SKIP LOCKED) c
         ORDER BY c.head LIMIT p_max);
+    IF cardinality(v_keys) < p_max THEN
+        v_due := duroxide.next_turn_due();
+    END IF;
     IF cardinality(v_keys) = 0 THEN
-        RETURN QUERY SELECT v_now, duroxide.next_turn_due(), false, NULL::bigint, NULL,
+        RETURN QUERY SELECT v_now, v_due, false, NULL::bigint, NULL,
             NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
             NULL::bigint, NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
         RETURN;
     END IF;
     UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
-        token = gen_random_uuid(), node = p_node, counted = false,
+        token = p_token, node = p_node, counted = false,
         taken = array(
             SELECT q.seq FROM duroxide.message q WHERE q.instance = m.instance ORDER BY q.seq)
     WHERE m.instance = ANY (v_keys);
     RETURN QUERY
-        SELECT v_now, NULL::bigint, false, i.key, i.id, m.token, i.name, i.version,
+        SELECT v_now, v_due, false, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             (SELECT l.event FROM duroxide.history l
                 WHERE l.instance = i.key AND l.execution = coalesce(i.execution, e.number, 1)
@@ -185,9 +192,7 @@ $body$;
 CREATE FUNCTION duroxide.renew_turns(
     p_keys bigint[], p_tokens uuid[], p_extend bigint[], p_now bigint)
 RETURNS smallint[]
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint;
     v_results smallint[];
@@ -211,9 +216,7 @@ CREATE FUNCTION duroxide.abandon_turn(
     p_key bigint, p_token uuid, p_delay bigint, p_uncount boolean, p_now bigint,
     p_retention bigint)
 RETURNS smallint
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 DECLARE
     v_mailbox duroxide.mailbox;
     v_now bigint;
@@ -243,6 +246,21 @@ BEGIN
     WHERE instance = p_key;
     PERFORM duroxide.settle(ARRAY[p_key], p_retention);
     RETURN 0;
+END
+$body$;
+
+-- Gives turns back, each as if alone. For each, in their order: 0, or why not.
+CREATE FUNCTION duroxide.abandon_turns(
+    p_keys bigint[], p_tokens uuid[], p_delays bigint[], p_uncount boolean[], p_now bigint,
+    p_retention bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM FROM duroxide.mailbox WHERE instance = ANY (p_keys) ORDER BY instance FOR UPDATE;
+    RETURN array(
+        SELECT duroxide.abandon_turn(u.key, u.token, u.delay, u.uncount, p_now, p_retention)
+        FROM unnest(p_keys, p_tokens, p_delays, p_uncount) WITH ORDINALITY
+            u(key, token, delay, uncount, n) ORDER BY u.n);
 END
 $body$;
 

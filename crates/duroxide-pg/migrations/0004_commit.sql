@@ -1,5 +1,18 @@
 -- The commit of turns (R8.40 – R8.62): everything is checked first, then everything happens.
 
+-- Notes versions that are new; comes before any lock.
+CREATE FUNCTION duroxide.note_pins(p_pins text[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(p_pins) u(pin) WHERE u.pin IS NOT NULL
+        AND NOT EXISTS (SELECT FROM duroxide.pin p WHERE p.version = u.pin COLLATE "C")) THEN
+        INSERT INTO duroxide.pin (version)
+        SELECT DISTINCT u.pin COLLATE "C" FROM unnest(p_pins) u(pin)
+        WHERE u.pin IS NOT NULL ORDER BY 1 ON CONFLICT DO NOTHING;
+    END IF;
+END
+$body$;
+
 -- What the events of an execution say about key-value data (R8.110 – R8.113).
 CREATE FUNCTION duroxide.record_kv(
     p_cleared bigint[], p_keys bigint[], p_names text[], p_values text[], p_times bigint[],
@@ -130,9 +143,7 @@ CREATE FUNCTION duroxide.commit_turns(
     m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
     p_now bigint, p_retention bigint)
 RETURNS TABLE (result smallint, taken_event bigint)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint;
@@ -142,13 +153,7 @@ DECLARE
     v_taken bigint[];
     v_ok bigint[];
 BEGIN
-    IF cardinality(array_remove(p_pins, NULL)) > 0 THEN
-        INSERT INTO duroxide.pin (version)
-        SELECT DISTINCT u.pin COLLATE "C" FROM unnest(p_pins) u(pin)
-        WHERE u.pin IS NOT NULL
-        AND NOT EXISTS (SELECT FROM duroxide.pin p WHERE p.version = u.pin COLLATE "C")
-        ORDER BY 1 ON CONFLICT DO NOTHING;
-    END IF;
+    PERFORM duroxide.note_pins(p_pins);
     v_others := duroxide.keys_of(p_ids[p_opened + 1 :]);
     v_targets := duroxide.open_mailboxes(p_ids[: p_opened], p_keys || v_others) || v_others;
 

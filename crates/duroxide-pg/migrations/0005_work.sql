@@ -88,8 +88,9 @@ BEGIN
         ON CONFLICT DO NOTHING;
         UPDATE duroxide.session s
         SET owner = p_owner, until = p_until, last_activity = p_now, node = p_node
-        WHERE s.id = v_session COLLATE "C"
-        AND (s.owner = p_owner COLLATE "C" OR s.until <= p_now);
+        WHERE s.id = (
+            SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
+            AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
         EXIT WHEN FOUND;
         -- Somebody was faster with this session.
         v_lost := v_lost || v_session;
@@ -99,22 +100,25 @@ END
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
--- row is one. If there is none, one row tells the time and the next thing to happen. Without an
+-- row is one. If there is none, one row tells the time and the next thing to happen, which is told
+-- if there are fewer than asked for. The secret is as for turns. Without an
 -- owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_node bigint, p_now bigint)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_alone boolean, p_now bigint)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, seq bigint, token uuid, attempts bigint, payload text)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
     v_bound bigint;
+    v_due bigint;
 BEGIN
+    IF p_alone THEN
+        PERFORM duroxide.be_brief();
+    END IF;
     IF (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL
         ORDER BY wake_at LIMIT 1) <= v_now THEN
         v_seqs := array(
@@ -131,16 +135,18 @@ BEGIN
                 || v_bound;
         END IF;
     END IF;
+    IF cardinality(v_seqs) < p_max THEN
+        v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
+    END IF;
     IF cardinality(v_seqs) = 0 THEN
-        RETURN QUERY SELECT v_now, duroxide.next_work_due(v_now, p_owner IS NOT NULL),
-            NULL::bigint, NULL::uuid, NULL::bigint, NULL;
+        RETURN QUERY SELECT v_now, v_due, NULL::bigint, NULL::uuid, NULL::bigint, NULL;
         RETURN;
     END IF;
-    UPDATE duroxide.work w SET token = gen_random_uuid(), wake_at = v_now + p_lock, node = p_node,
+    UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
         attempts = least(w.attempts + 1, 4294967295)
     WHERE w.seq = ANY (v_seqs);
     RETURN QUERY
-        SELECT v_now, NULL::bigint, w.seq, w.token, w.attempts, w.payload
+        SELECT v_now, v_due, w.seq, w.token, w.attempts, w.payload
         FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq;
 END
 $body$;
@@ -172,9 +178,7 @@ CREATE FUNCTION duroxide.ack_work(
     p_ids text[], p_seqs bigint[], p_tokens uuid[], p_targets integer[], p_payloads text[],
     p_now bigint, p_retention bigint)
 RETURNS smallint[]
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint;
     v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
@@ -212,9 +216,7 @@ $body$;
 CREATE FUNCTION duroxide.renew_work(
     p_seqs bigint[], p_tokens uuid[], p_extend bigint[], p_now bigint)
 RETURNS smallint[]
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint;
     v_results smallint[];
@@ -239,17 +241,28 @@ BEGIN
 END
 $body$;
 
--- Gives an activity back (R8.76); it stays bound to its session (R8.88). 0, or why not.
+-- Gives activities back (R8.76); they stay bound to their sessions (R8.88). For each, in their order:
+-- 0, or why not.
 CREATE FUNCTION duroxide.abandon_work(
-    p_seq bigint, p_token uuid, p_delay bigint, p_uncount boolean, p_now bigint)
-RETURNS smallint
+    p_seqs bigint[], p_tokens uuid[], p_delays bigint[], p_uncount boolean[], p_now bigint)
+RETURNS smallint[]
 LANGUAGE plpgsql AS $body$
+DECLARE
+    v_now bigint;
+    v_given bigint[];
 BEGIN
-    UPDATE duroxide.work w SET token = NULL, node = NULL,
-        wake_at = CASE WHEN p_delay > 0 THEN coalesce(p_now, duroxide.now_ms()) + p_delay END,
-        attempts = greatest(w.attempts - p_uncount::integer, 0)
-    WHERE w.seq = p_seq AND w.token = p_token;
-    RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
+    PERFORM FROM duroxide.work w WHERE w.seq = ANY (p_seqs) ORDER BY w.seq FOR UPDATE;
+    v_now := coalesce(p_now, duroxide.now_ms());
+    WITH given AS (
+        UPDATE duroxide.work w SET token = NULL, node = NULL,
+            wake_at = CASE WHEN u.delay > 0 THEN v_now + u.delay END,
+            attempts = greatest(w.attempts - u.uncount::integer, 0)
+        FROM unnest(p_seqs, p_tokens, p_delays, p_uncount) u(seq, token, delay, uncount)
+        WHERE w.seq = u.seq AND w.token = u.token RETURNING w.seq)
+    SELECT array_agg(g.seq) INTO v_given FROM given g;
+    RETURN array(
+        SELECT CASE WHEN u.seq = ANY (v_given) THEN 0 ELSE 1 END::smallint
+        FROM unnest(p_seqs) WITH ORDINALITY u(seq, n) ORDER BY u.n);
 END
 $body$;
 
@@ -316,5 +329,66 @@ BEGIN
     AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.session = s.id);
     GET DIAGNOSTICS v_removed = ROW_COUNT;
     RETURN v_removed;
+END
+$body$;
+
+-- Takes all the locks of a transaction that calls several functions, in the order in which locks are
+-- taken: pins and names that are new (those of `p_also` are not noted), mailboxes by key, activities
+-- by position (those at `p_seqs`, and those that `c_ids`, `c_executions` and `c_activities` name), the
+-- sessions of these by id.
+CREATE FUNCTION duroxide.lock_batch(
+    p_pins text[], p_ids text[], p_also text[], p_keys bigint[], p_seqs bigint[],
+    c_ids text[], c_executions bigint[], c_activities bigint[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_sessions text[];
+BEGIN
+    PERFORM duroxide.note_pins(p_pins);
+    PERFORM duroxide.open_mailboxes(p_ids, p_keys || duroxide.keys_of(p_also));
+    IF cardinality(c_ids) > 0 THEN
+        p_seqs := p_seqs || array(
+            SELECT o.seq FROM unnest(duroxide.keys_of(c_ids), c_executions, c_activities)
+                u(key, execution, activity)
+            JOIN duroxide.work o ON o.instance = u.key
+                AND o.execution = u.execution AND o.activity = u.activity);
+    END IF;
+    IF cardinality(p_seqs) > 0 THEN
+        SELECT array_agg(w.session) INTO v_sessions FROM (
+            SELECT o.session FROM duroxide.work o WHERE o.seq = ANY (p_seqs)
+            ORDER BY o.seq FOR UPDATE) w
+        WHERE w.session IS NOT NULL;
+        IF v_sessions IS NOT NULL THEN
+            PERFORM FROM duroxide.session s
+            JOIN (SELECT DISTINCT unnest(v_sessions) AS id) u ON s.id = u.id COLLATE "C"
+            ORDER BY s.id FOR UPDATE OF s;
+        END IF;
+    END IF;
+END
+$body$;
+
+-- Gives back, uncounted, what was fetched with these secrets: nobody got to hear of it.
+CREATE FUNCTION duroxide.forget_fetches(p_tokens uuid[], p_now bigint, p_retention bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+    v_tokens uuid[];
+BEGIN
+    SELECT array_agg(m.instance), array_agg(m.token) INTO v_keys, v_tokens
+    FROM duroxide.mailbox m
+    WHERE m.wake_at IS NOT NULL AND m.state = 2 AND m.token = ANY (p_tokens);
+    IF v_keys IS NOT NULL THEN
+        PERFORM duroxide.abandon_turns(v_keys, v_tokens,
+            array_fill(0::bigint, ARRAY[cardinality(v_keys)]),
+            array_fill(true, ARRAY[cardinality(v_keys)]), p_now, p_retention);
+    END IF;
+    SELECT array_agg(w.seq), array_agg(w.token) INTO v_keys, v_tokens
+    FROM duroxide.work w WHERE w.wake_at IS NOT NULL AND w.token = ANY (p_tokens);
+    IF v_keys IS NOT NULL THEN
+        PERFORM duroxide.abandon_work(v_keys, v_tokens,
+            array_fill(0::bigint, ARRAY[cardinality(v_keys)]),
+            array_fill(true, ARRAY[cardinality(v_keys)]), p_now);
+    END IF;
 END
 $body$;

@@ -27,8 +27,19 @@ pub struct ProviderConfig {
     pub url: String,
     /// Schema that holds the tables; [`DEFAULT_SCHEMA`].
     pub schema: String,
-    /// Most connections open at a time; 8.
+    /// Most connections open at a time; 8. One listens, [`lanes`](Self::lanes) write, and what is left,
+    /// one at least, reads.
     pub pool_size: usize,
+    /// Connections that write; 2. Whatever waits for one leaves together as one transaction, so that
+    /// more of them seldom help.
+    pub lanes: usize,
+    /// Whether a connection listens for what other nodes did (`LISTEN`), and shows by its life that this
+    /// node lives; yes. Without it the store is asked every [`poll_interval`](Self::poll_interval), and
+    /// work of a node that died waits until its locks run out.
+    pub listen: bool,
+    /// How often to ask what other nodes did where nobody listens: so often while there is something to
+    /// do, ever more seldom otherwise, at least once a second; 100 ms.
+    pub poll_interval: Duration,
     /// What to do about a schema that is missing or old.
     pub migrations: MigrationPolicy,
     /// How long the server works on one call before it gives up; 30 s.
@@ -45,7 +56,8 @@ pub struct ProviderConfig {
     /// URL if absent.
     pub password: Option<Arc<dyn PasswordSource>>,
     /// Connections go through a pooler that gives them away after each transaction: nothing is set
-    /// for a session. Timeouts then have to be set for the role.
+    /// for a session, and nobody can [`listen`](Self::listen). Timeouts then have to be set for the
+    /// role.
     pub through_pooler: bool,
     /// How long messages for an instance that does not exist wait for it before they become dead
     /// letters (R8.29); one hour.
@@ -62,6 +74,9 @@ impl ProviderConfig {
             url: url.into(),
             schema: DEFAULT_SCHEMA.to_owned(),
             pool_size: 8,
+            lanes: 2,
+            listen: true,
+            poll_interval: Duration::from_millis(100),
             migrations: MigrationPolicy::Apply,
             statement_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
@@ -82,6 +97,9 @@ impl fmt::Debug for ProviderConfig {
         f.debug_struct("ProviderConfig")
             .field("schema", &self.schema)
             .field("pool_size", &self.pool_size)
+            .field("lanes", &self.lanes)
+            .field("listen", &self.listen)
+            .field("poll_interval", &self.poll_interval)
             .field("migrations", &self.migrations)
             .field("statement_timeout", &self.statement_timeout)
             .field("connect_timeout", &self.connect_timeout)

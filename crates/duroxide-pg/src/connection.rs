@@ -1,20 +1,27 @@
 //! One connection: made, set up, asked.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Row, Statement};
 
 use crate::config::ProviderConfig;
 use crate::error::PgError;
+use crate::lanes::Call;
 use crate::schema::Schema;
 use crate::target::Target;
 
+/// A value of a statement.
+pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 /// Values of a statement.
-pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
+pub(crate) type Params<'a> = [Value<'a>];
+/// Where notifications go.
+pub(crate) type Ear = mpsc::UnboundedSender<Notification>;
 
 /// How much longer than the server a client waits before it gives the connection up.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,29 +33,30 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects. Without an ear, notifications are not heard.
     pub(crate) async fn open(
         target: &Target,
+        mut config: Config,
         settings: &ProviderConfig,
+        ear: Option<Ear>,
     ) -> Result<Client, PgError> {
-        let mut config = target.config.clone();
-        if let Some(source) = &settings.password {
-            let password = source.password().await;
-            config.password(password.map_err(|reason| PgError::Refused {
-                code: "28P01".to_owned(),
-                reason: format!("no password: {reason}"),
-            })?);
-        }
         let connect = async {
+            if let Some(source) = &settings.password {
+                let password = source.password().await;
+                config.password(password.map_err(|reason| PgError::Refused {
+                    code: "28P01".to_owned(),
+                    reason: format!("no password: {reason}"),
+                })?);
+            }
             match &target.tls {
                 Some(tls) => {
                     let (client, connection) = config.connect(tls.clone()).await?;
-                    drive(connection);
+                    drive(connection, ear);
                     Ok(client)
                 }
                 None => {
                     let (client, connection) = config.connect(NoTls).await?;
-                    drive(connection);
+                    drive(connection, ear);
                     Ok(client)
                 }
             }
@@ -82,6 +90,51 @@ impl Connection {
         tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
     }
 
+    /// Runs statements that give no rows.
+    pub(crate) async fn execute(&self, sql: &str, limit: Duration) -> Result<(), PgError> {
+        let ask = async { Ok(self.client.batch_execute(sql).await?) };
+        tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
+    }
+
+    /// Sends calls one after the other without waiting for answers, as a transaction that starts with
+    /// `begin` if there is one; the rows of each. After an error none of them has happened.
+    pub(crate) async fn pipeline(
+        &self,
+        schema: &Schema,
+        begin: Option<&str>,
+        calls: &[Call<'_>],
+        limit: Duration,
+    ) -> Result<Vec<Vec<Row>>, PgError> {
+        let ask = async {
+            let mut statements = Vec::with_capacity(calls.len());
+            for call in calls {
+                statements.push(self.prepare(schema, call.sql).await?);
+            }
+            let mut answers: Vec<Answer<'_>> = Vec::with_capacity(calls.len() + 2);
+            if let Some(begin) = begin {
+                answers.push(Box::pin(self.command(begin)));
+            }
+            for (call, statement) in calls.iter().zip(&statements) {
+                let rows = async move { self.client.query(statement, &call.values()).await };
+                answers.push(Box::pin(rows));
+            }
+            if begin.is_some() {
+                answers.push(Box::pin(self.command("COMMIT")));
+            }
+            let mut rows = in_order(answers).await?;
+            if begin.is_some() {
+                rows.remove(0);
+            }
+            Ok(rows)
+        };
+        tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
+    }
+
+    async fn command(&self, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.client.batch_execute(sql).await?;
+        Ok(Vec::new())
+    }
+
     async fn prepare(&self, schema: &Schema, sql: &'static str) -> Result<Statement, PgError> {
         let mut prepared = self.prepared.lock().await;
         if let Some(statement) = prepared.get(sql) {
@@ -93,8 +146,35 @@ impl Connection {
     }
 }
 
-/// Keeps a connection going until it ends, and logs what the server says.
-fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>)
+type Answer<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+
+/// Waits for all. They are asked in their order, again and again: each sends what it has to send when
+/// it is asked first. The first error in that order is the one that made the others fail.
+async fn in_order(answers: Vec<Answer<'_>>) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    let mut waiting: Vec<Option<Answer<'_>>> = answers.into_iter().map(Some).collect();
+    let mut done: Vec<Option<Result<_, _>>> = waiting.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut is_over = true;
+        for (answer, done) in waiting.iter_mut().zip(&mut done) {
+            if let Some(future) = answer {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(result) => {
+                        *done = Some(result);
+                        *answer = None;
+                    }
+                    Poll::Pending => is_over = false,
+                }
+            }
+        }
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+/// Keeps a connection going until it ends, logs what the server says, passes on notifications.
+fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, ear: Option<Ear>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -104,6 +184,11 @@ where
             match message {
                 Ok(AsyncMessage::Notice(notice)) if notice.severity() == "WARNING" => {
                     tracing::warn!(target: "duroxide::providers::postgres", "{}", notice.message());
+                }
+                Ok(AsyncMessage::Notification(notification)) => {
+                    if let Some(ear) = &ear {
+                        drop(ear.send(notification)); // Nobody listens any more.
+                    }
                 }
                 Ok(_) => {}
                 Err(error) => {

@@ -1,7 +1,10 @@
-//! Messages and activities, serialised.
+//! Messages and activities, serialised by whoever sends them.
 
 use duroxide_core::model::{WorkItem, kind_of};
 use duroxide_core::provider::Refusal;
+
+use crate::numbers::id_in;
+use crate::text::{pack, packed};
 
 /// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +20,15 @@ pub(crate) enum Kind {
 
 /// A message, serialised.
 #[derive(Debug)]
-pub(crate) struct MessageDraft<'a> {
-    pub(crate) instance: &'a str,
+pub(crate) struct MessageDraft {
+    pub(crate) instance: String,
     pub(crate) kind: Kind,
     pub(crate) payload: String,
 }
 
-impl<'a> MessageDraft<'a> {
+impl MessageDraft {
     /// Refuses activities (R8.10).
-    pub(crate) fn of(item: &'a WorkItem) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem) -> Result<Self, Refusal> {
         let instance =
             item.orchestration_key().ok_or_else(|| Refusal::NotAMessage(kind_of(item)))?;
         let kind = match item {
@@ -33,34 +36,34 @@ impl<'a> MessageDraft<'a> {
             WorkItem::QueueMessage { .. } => Kind::Queue,
             _ => Kind::Any,
         };
-        Ok(Self { instance, kind, payload: json(item) })
+        Ok(Self { instance: pack(instance).into_owned(), kind, payload: json(item) })
     }
 }
 
 /// An activity, serialised.
 #[derive(Debug)]
-pub(crate) struct WorkDraft<'a> {
-    pub(crate) instance: &'a str,
-    pub(crate) execution: u64,
-    pub(crate) activity: u64,
-    pub(crate) tag: Option<&'a str>,
-    pub(crate) session: Option<&'a str>,
+pub(crate) struct WorkDraft {
+    pub(crate) instance: String,
+    pub(crate) execution: i64,
+    pub(crate) activity: i64,
+    pub(crate) tag: Option<String>,
+    pub(crate) session: Option<String>,
     pub(crate) payload: String,
 }
 
-impl<'a> WorkDraft<'a> {
+impl WorkDraft {
     /// Refuses everything that is no activity.
-    pub(crate) fn of(item: &'a WorkItem) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem) -> Result<Self, Refusal> {
         let WorkItem::ActivityExecute { instance, execution_id, id, session_id, tag, .. } = item
         else {
             return Err(Refusal::NotWork(kind_of(item)));
         };
         Ok(Self {
-            instance,
-            execution: *execution_id,
-            activity: *id,
-            tag: tag.as_deref(),
-            session: session_id.as_deref(),
+            instance: pack(instance).into_owned(),
+            execution: id_in(*execution_id),
+            activity: id_in(*id),
+            tag: packed(tag.as_deref()),
+            session: packed(session_id.as_deref()),
             payload: json(item),
         })
     }

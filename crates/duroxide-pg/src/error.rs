@@ -81,9 +81,11 @@ impl PgError {
         }
     }
 
-    /// Whether the transaction was undone because of others, and is worth another try at once.
-    pub(crate) fn is_contention(&self) -> bool {
-        matches!(self, Self::Database { code, .. } if code == "40001" || code == "40P01")
+    /// Whether the transaction was undone because of others or of an outdated plan, and is worth another
+    /// try at once.
+    pub(crate) fn is_undone_for_others(&self) -> bool {
+        let passing = ["40001", "40P01", "0A000", "26000"];
+        matches!(self, Self::Database { code, .. } if passing.contains(&code.as_str()))
     }
 
     /// Whether the connection is of no use any more.
@@ -94,6 +96,25 @@ impl PgError {
             Self::Database { code, .. } => code == "0A000" || code == "26000" || code == "25006",
             _ => false,
         }
+    }
+
+    /// Whether what was asked for may have happened.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        matches!(self, Self::Connection { .. } | Self::Timeout)
+    }
+
+    /// Whether the server is away or not itself, whatever it is asked.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::Database { code, .. } => code.starts_with("53") || code.starts_with("57P"),
+            Self::Connection { .. } | Self::Timeout => true,
+            _ => false,
+        }
+    }
+
+    /// Whether, of many things done together, one may be to blame.
+    pub(crate) fn may_be_about_one(&self) -> bool {
+        matches!(self, Self::Database { code, .. } if !self.is_outage() && code != "25006")
     }
 }
 

@@ -6,14 +6,13 @@ use duroxide_core::model::{Event, EventKind};
 use duroxide_core::provider::Refusal;
 use tokio_postgres::Row;
 
-use crate::numbers::{id_in, id_out, ms_out};
-use crate::text::unpack;
+use crate::numbers::{id_in, id_out, ms_in, ms_out};
+use crate::text::{pack, unpack};
 
 /// Events about to be stored, and what they mean for other tables.
 #[derive(Debug)]
 pub(crate) struct Delta<'a> {
-    pub(crate) events: &'a [Event],
-    pub(crate) bodies: Vec<String>,
+    pub(crate) events: Vec<EventDraft>,
     pub(crate) started: Option<u64>,
     pub(crate) outcome: Option<u64>,
     pub(crate) custom_status: Option<Option<&'a str>>,
@@ -27,8 +26,7 @@ impl<'a> Delta<'a> {
     /// Serialises events. Ids have to be assigned and different (R8.61, R8.62).
     pub(crate) fn of(execution_id: u64, events: &'a [Event]) -> Result<Self, Refusal> {
         let mut delta = Self {
-            events,
-            bodies: Vec::with_capacity(events.len()),
+            events: Vec::with_capacity(events.len()),
             started: None,
             outcome: None,
             custom_status: None,
@@ -46,7 +44,13 @@ impl<'a> Delta<'a> {
             }
             delta.note(event_id, &event.kind);
             let body = serde_json::to_string(&event.kind);
-            delta.bodies.push(body.map_err(|why| Refusal::UnreadableHistory(why.to_string()))?);
+            delta.events.push(EventDraft {
+                id: id_in(event_id),
+                source: event.source_event_id.map(id_in),
+                at: ms_in(event.timestamp_ms),
+                stamp: pack(&event.duroxide_version).into_owned(),
+                body: body.map_err(|why| Refusal::UnreadableHistory(why.to_string()))?,
+            });
         }
         Ok(delta)
     }
@@ -124,25 +128,41 @@ pub(crate) fn decode(
     events.collect::<Result<_, _>>().map_err(Refusal::UnreadableHistory)
 }
 
+/// An event about to be stored.
+#[derive(Debug)]
+pub(crate) struct EventDraft {
+    id: i64,
+    source: Option<i64>,
+    at: i64,
+    stamp: String,
+    body: String,
+}
+
 /// Columns of events, as arrays.
 pub(crate) struct EventColumns<'a> {
     pub(crate) ids: Vec<i64>,
     pub(crate) sources: Vec<Option<i64>>,
     pub(crate) times: Vec<i64>,
-    pub(crate) stamps: Vec<std::borrow::Cow<'a, str>>,
+    pub(crate) stamps: Vec<&'a str>,
     pub(crate) bodies: Vec<&'a str>,
+}
+
+impl EventDraft {
+    /// About how many bytes it has.
+    pub(crate) fn weight(&self) -> usize {
+        self.body.len() + self.stamp.len()
+    }
 }
 
 impl<'a> EventColumns<'a> {
     /// The events of many turns, one after the other.
-    pub(crate) fn of(deltas: impl Iterator<Item = &'a Delta<'a>> + Clone) -> Self {
-        let events = || deltas.clone().flat_map(|delta| delta.events);
+    pub(crate) fn of(events: impl Iterator<Item = &'a EventDraft> + Clone) -> Self {
         Self {
-            ids: events().map(|event| id_in(event.event_id)).collect(),
-            sources: events().map(|event| event.source_event_id.map(id_in)).collect(),
-            times: events().map(|event| crate::numbers::ms_in(event.timestamp_ms)).collect(),
-            stamps: events().map(|event| crate::text::pack(&event.duroxide_version)).collect(),
-            bodies: deltas.flat_map(|delta| &delta.bodies).map(String::as_str).collect(),
+            ids: events.clone().map(|event| event.id).collect(),
+            sources: events.clone().map(|event| event.source).collect(),
+            times: events.clone().map(|event| event.at).collect(),
+            stamps: events.clone().map(|event| event.stamp.as_str()).collect(),
+            bodies: events.map(|event| event.body.as_str()).collect(),
         }
     }
 }

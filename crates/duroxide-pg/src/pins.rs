@@ -20,6 +20,11 @@ impl Pins {
         self.known.len() as i64
     }
 
+    /// Whether a range admits all of them.
+    pub(crate) fn are_within(&self, range: &SemverRange) -> bool {
+        self.admitted(range).len() == self.known.len() + 1
+    }
+
     /// The numbers that a range admits, and 0 for no pin.
     pub(crate) fn admitted(&self, range: &SemverRange) -> Vec<i32> {
         // Who cannot be judged is let through: its history tells.

@@ -1,4 +1,5 @@
-//! Connections to the server: as many as are needed at a time, up to a limit.
+//! Connections to the server: those that read, as many as are needed at a time up to a limit, and those
+//! that others keep.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,10 +8,12 @@ use tokio::sync::Semaphore;
 use tokio_postgres::{Client, Row};
 
 use crate::config::ProviderConfig;
-use crate::connection::{Connection, Params};
+use crate::connection::{Connection, Ear, Params};
+use crate::door::Door;
 use crate::error::PgError;
+use crate::lanes::Call;
 use crate::schema::Schema;
-use crate::target::Target;
+use crate::target::{LANE_SETTINGS, Target};
 
 /// How often a transaction that others made fail is tried again.
 const TRIES: u32 = 10;
@@ -20,6 +23,10 @@ pub(crate) struct Pool {
     target: Target,
     settings: ProviderConfig,
     schema: Schema,
+    door: Door,
+    /// How transactions on lanes begin: those that wait for the disk, and those that need not.
+    begin: String,
+    begin_brief: String,
     idle: Mutex<Vec<Connection>>,
     permits: Semaphore,
 }
@@ -31,10 +38,22 @@ impl Pool {
             let reason = "the pool has to have one connection at least".to_owned();
             return Err(PgError::InvalidConfig { reason });
         }
+        let mut begin = "BEGIN".to_owned();
+        if settings.through_pooler {
+            for (name, value) in LANE_SETTINGS.iter().filter(|(name, _)| !name.starts_with("tcp"))
+            {
+                begin.push_str(&format!("; SET LOCAL {name} = {value}"));
+            }
+        }
+        // Beside the lanes and the one that listens.
+        let readers = settings.pool_size.saturating_sub(settings.lanes + 1).max(1);
         Ok(Self {
             target: Target::of(&settings)?,
             schema: Schema::new(&settings.schema)?,
-            permits: Semaphore::new(settings.pool_size),
+            door: Door::new(),
+            begin_brief: format!("{begin}; SET LOCAL synchronous_commit = off"),
+            begin,
+            permits: Semaphore::new(readers),
             idle: Mutex::default(),
             settings,
         })
@@ -50,9 +69,52 @@ impl Pool {
         &self.settings
     }
 
-    /// A connection that is not part of the pool.
+    /// A connection that is not part of the pool, at once or not at all.
     pub(crate) async fn connect(&self) -> Result<Client, PgError> {
-        Connection::open(&self.target, &self.settings).await
+        let config = self.target.config.clone();
+        self.door.enter(false, || self.open(config, None)).await
+    }
+
+    /// A connection that calls the functions of the schema. While the server is away this waits
+    /// between tries.
+    pub(crate) async fn connect_lane(&self) -> Result<Connection, PgError> {
+        let open = || self.open(self.target.lane_config.clone(), None);
+        Ok(Connection::new(self.door.enter(true, open).await?))
+    }
+
+    /// The same with an ear for notifications.
+    pub(crate) async fn connect_listener(&self, ear: Ear) -> Result<Connection, PgError> {
+        let open = || self.open(self.target.lane_config.clone(), Some(ear));
+        Ok(Connection::new(self.door.enter(true, open).await?))
+    }
+
+    /// How a transaction begins; `None` for a single statement that needs no more.
+    pub(crate) fn begin(&self, is_brief: bool, is_bare: bool) -> Option<&str> {
+        match (is_brief, is_bare && !self.settings.through_pooler) {
+            (_, true) => None,
+            (true, false) => Some(&self.begin_brief),
+            (false, false) => Some(&self.begin),
+        }
+    }
+
+    /// Runs calls as one transaction in one round trip.
+    pub(crate) async fn pipeline(
+        &self,
+        connection: &Connection,
+        begin: Option<&str>,
+        calls: &[Call<'_>],
+    ) -> Result<Vec<Vec<Row>>, PgError> {
+        connection.pipeline(&self.schema, begin, calls, self.settings.statement_timeout).await
+    }
+
+    /// Runs a statement on a connection.
+    pub(crate) async fn ask(
+        &self,
+        connection: &Connection,
+        sql: &'static str,
+        params: &Params<'_>,
+    ) -> Result<Vec<Row>, PgError> {
+        connection.query(&self.schema, sql, params, self.settings.statement_timeout).await
     }
 
     /// Runs a statement as a transaction of its own; its rows.
@@ -66,12 +128,20 @@ impl Pool {
             tries += 1;
             match self.query_once(sql, params).await {
                 // It was undone for the sake of others: nothing has happened.
-                Err(error) if error.is_contention() && tries < TRIES => {
+                Err(error) if error.is_undone_for_others() && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(u64::from(tries) * 3)).await;
                 }
                 result => return result,
             }
         }
+    }
+
+    async fn open(
+        &self,
+        config: tokio_postgres::Config,
+        ear: Option<Ear>,
+    ) -> Result<Client, PgError> {
+        Connection::open(&self.target, config, &self.settings, ear).await
     }
 
     async fn query_once(
@@ -85,8 +155,7 @@ impl Pool {
             Some(connection) => connection,
             None => Connection::new(self.connect().await?),
         };
-        let limit = self.settings.statement_timeout;
-        let result = connection.query(&self.schema, sql, params, limit).await;
+        let result = self.ask(&connection, sql, params).await;
         if !result.as_ref().is_err_and(PgError::spoils_connection) {
             self.put(connection);
         }

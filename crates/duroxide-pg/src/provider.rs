@@ -13,10 +13,9 @@ use duroxide_core::provider::{
     TagFilter, TurnCommit,
 };
 
-use crate::commit::CommitDraft;
 use crate::error::Failure;
-use crate::fetch::{TurnFetch, WorkFetch};
-use crate::store::{PostgresProvider, Store};
+use crate::fetch::{turns_wanted, work_wanted};
+use crate::store::PostgresProvider;
 
 #[async_trait]
 impl Provider for PostgresProvider {
@@ -34,8 +33,8 @@ impl Provider for PostgresProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let fetch = TurnFetch::new(lock_timeout, filter, 1).map(TurnFetch::with_history);
-        let turns = self.store.poll_turns(fetch, poll_timeout).await;
+        let fetch = turns_wanted(lock_timeout, filter);
+        let turns = self.store.poll_turns(fetch, 1, poll_timeout, true).await;
         let turn = turns.map_err(during("fetch_orchestration_item"))?.pop();
         Ok(turn.map(|turn| (turn.item, turn.lock_token, turn.attempt_count)))
     }
@@ -68,7 +67,7 @@ impl Provider for PostgresProvider {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
         self.store
-            .abandon_turn(lock_token, delay.map(millis), ignore_attempt)
+            .abandon_turn(lock_token, delay.map_or(0, millis), ignore_attempt)
             .await
             .map_err(during("abandon_orchestration_item"))
     }
@@ -133,9 +132,8 @@ impl Provider for PostgresProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        let (tags, session) = (tag_filter.clone(), session.cloned());
-        let fetch = WorkFetch { lock_ms: millis(lock_timeout), tags, session, max: 1 };
-        let jobs = self.store.poll_work(fetch, poll_timeout).await;
+        let fetch = work_wanted(lock_timeout, session, tag_filter);
+        let jobs = self.store.poll_work(fetch, 1, poll_timeout).await;
         Ok(jobs.map_err(during("fetch_work_item"))?.pop())
     }
 
@@ -235,8 +233,8 @@ impl Provider for PostgresProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
-        let fetch = TurnFetch::new(lock_timeout, filter, 1);
-        let turns = self.store.poll_turns(fetch, poll_timeout).await;
+        let fetch = turns_wanted(lock_timeout, filter);
+        let turns = self.store.poll_turns(fetch, 1, poll_timeout, false).await;
         Ok(turns.map_err(during("fetch_turn"))?.pop())
     }
 
@@ -250,8 +248,8 @@ impl Provider for PostgresProvider {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let fetch = TurnFetch::new(lock_timeout, filter, max);
-        self.store.poll_turns(fetch, poll_timeout).await.map_err(during("fetch_turns"))
+        let fetch = turns_wanted(lock_timeout, filter);
+        self.store.poll_turns(fetch, max, poll_timeout, false).await.map_err(during("fetch_turns"))
     }
 
     async fn fetch_work_items(
@@ -262,9 +260,11 @@ impl Provider for PostgresProvider {
         tag_filter: &TagFilter,
         max: usize,
     ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
-        let (tags, session) = (tag_filter.clone(), session.cloned());
-        let fetch = WorkFetch { lock_ms: millis(lock_timeout), tags, session, max };
-        self.store.poll_work(fetch, poll_timeout).await.map_err(during("fetch_work_items"))
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let fetch = work_wanted(lock_timeout, session, tag_filter);
+        self.store.poll_work(fetch, max, poll_timeout).await.map_err(during("fetch_work_items"))
     }
 
     async fn read_history_from(
@@ -295,23 +295,13 @@ impl Provider for PostgresProvider {
         self.store.status(instance).await.map_err(during("read_status"))
     }
 
+    async fn wait_for_commit(&self, instance: &str, seen: u64, timeout: Duration) -> Option<u64> {
+        self.store.start_if_needed();
+        Some(self.store.board.wait(instance, seen, timeout).await)
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         Some(self.store.now_ms())
-    }
-}
-
-impl Store {
-    async fn commit(&self, lock_token: &str, commit: &TurnCommit) -> Result<(), Failure> {
-        let draft = CommitDraft::of(lock_token, commit)?;
-        let verdicts = self.commit_turns(std::slice::from_ref(&draft)).await?;
-        for verdict in verdicts {
-            verdict?;
-        }
-        self.turns.ring();
-        if !commit.worker_items.is_empty() {
-            self.work.ring();
-        }
-        Ok(())
     }
 }
 

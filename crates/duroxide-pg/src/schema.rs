@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("commit", include_str!("../migrations/0004_commit.sql")),
     ("work", include_str!("../migrations/0005_work.sql")),
     ("admin", include_str!("../migrations/0006_admin.sql")),
+    ("nodes", include_str!("../migrations/0008_nodes.sql")),
 ];
 
 /// Longest name PostgreSQL keeps whole.
@@ -172,6 +173,7 @@ const TABLES: &[&str] = &[
     "kv",
     "kv_delta",
     "dead_letter",
+    "node",
 ];
 
 /// The version this library makes.

@@ -1,18 +1,22 @@
 //! The store itself: opened, and what its methods share.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use duroxide_core::clock::wall_clock_ms;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
+use crate::commit_board::CommitBoard;
 use crate::config::{MigrationPolicy, ProviderConfig};
-use crate::error::{Failure, PgError};
-use crate::looks::Looks;
+use crate::connection::Connection;
+use crate::error::PgError;
+use crate::lanes::{self, Floor, Queue};
+use crate::news::Outbox;
 use crate::numbers::{ms_in, ms_out, span_in};
 use crate::pins::Pins;
 use crate::pool::Pool;
+use crate::watch::watch;
 
 /// A store in a PostgreSQL database.
 ///
@@ -50,10 +54,11 @@ impl PostgresProvider {
     /// changed.
     pub async fn new_with_config(config: ProviderConfig) -> Result<Self, PgError> {
         let policy = config.migrations;
-        let store = Store::new(config)?;
+        let store = Arc::new(Store::new(config)?);
         store.prepare(policy).await?;
         store.look_at_the_clock().await?;
-        Ok(Self { store: Arc::new(store) })
+        store.start_if_needed();
+        Ok(Self { store })
     }
 
     /// Makes the schema, or brings it up to date, whatever the migration policy.
@@ -79,6 +84,13 @@ impl PostgresProvider {
     }
 }
 
+impl Drop for PostgresProvider {
+    fn drop(&mut self) {
+        self.store.floor.close();
+        self.store.closing.notify_one();
+    }
+}
+
 impl fmt::Debug for PostgresProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresProvider").field("schema", &self.schema_name()).finish()
@@ -88,12 +100,20 @@ impl fmt::Debug for PostgresProvider {
 /// What the methods of a store share.
 pub(crate) struct Store {
     pub(crate) pool: Pool,
-    /// Rung when there may be turns.
-    pub(crate) turns: Bell,
-    /// Rung when there may be activities.
-    pub(crate) work: Bell,
-    pub(crate) looks: Looks,
-    pub(crate) pins: Mutex<Arc<Pins>>,
+    /// Where ops and fetches wait for a lane.
+    pub(crate) floor: Arc<Floor>,
+    /// Where commits are announced to clients.
+    pub(crate) board: CommitBoard,
+    /// What other nodes are to hear.
+    pub(crate) outbox: Outbox,
+    /// This node, 0 as long as it is none.
+    pub(crate) node: AtomicI64,
+    /// Whether there are other nodes.
+    pub(crate) company: AtomicBool,
+    /// Rung when the store is closed.
+    pub(crate) closing: Notify,
+    running: Running,
+    pins: Mutex<Arc<Pins>>,
     /// How far the server's clock is ahead of ours.
     ahead_ms: AtomicI64,
 }
@@ -102,12 +122,29 @@ impl Store {
     fn new(config: ProviderConfig) -> Result<Self, PgError> {
         Ok(Self {
             pool: Pool::new(config)?,
-            turns: Bell::new(),
-            work: Bell::new(),
-            looks: Looks::new(),
+            floor: Floor::new(),
+            board: CommitBoard::new(),
+            outbox: Outbox::default(),
+            node: AtomicI64::new(0),
+            company: AtomicBool::new(false),
+            closing: Notify::new(),
+            running: Running::default(),
             pins: Mutex::default(),
             ahead_ms: AtomicI64::new(0),
         })
+    }
+
+    /// Starts the tasks of the store. They may have ended with the tokio runtime they ran on.
+    pub(crate) fn start_if_needed(self: &Arc<Self>) {
+        if self.running.begin() {
+            let guard = self.running.guard();
+            lanes::start(self, &guard);
+            let store = Arc::clone(self);
+            tokio::spawn(async move {
+                let _running = guard;
+                watch(store).await;
+            });
+        }
     }
 
     async fn prepare(&self, policy: MigrationPolicy) -> Result<(), PgError> {
@@ -149,34 +186,70 @@ impl Store {
         span_in(u64::try_from(retention).unwrap_or(u64::MAX))
     }
 
+    /// Who this node is, if it is one.
+    pub(crate) fn node_id(&self) -> Option<i64> {
+        Some(self.node.load(Ordering::Acquire)).filter(|id| *id != 0)
+    }
+
+    /// The channel of this store's notifications, as a name and as an identifier.
+    pub(crate) fn channel_name(&self) -> String {
+        format!("duroxide {}", number_of(self.pool.schema().name()))
+    }
+
+    /// The same, quoted.
+    pub(crate) fn channel(&self) -> String {
+        format!("\"{}\"", self.channel_name())
+    }
+
+    /// There may be something for everybody.
+    pub(crate) fn ring_everything(&self) {
+        self.floor.ring(Queue::Turns);
+        self.floor.ring(Queue::Work);
+        self.board.ring_all();
+    }
+
     /// The pins as they were known last.
     pub(crate) fn known_pins(&self) -> Arc<Pins> {
         Arc::clone(&self.pins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads the pins anew.
-    pub(crate) async fn learn_pins(&self) -> Result<(), Failure> {
-        let rows = self.pool.query("SELECT id, version FROM duroxide.pin", &[]).await?;
+    pub(crate) async fn learn_pins(&self, connection: &Connection) -> Result<(), PgError> {
+        const READ: &str = "SELECT id, version FROM duroxide.pin";
+        let rows = self.pool.ask(connection, READ, &[]).await?;
         let pins = Pins::new(rows.iter().map(|row| (row.get(0), row.get::<_, String>(1))));
         *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(pins);
         Ok(())
     }
 }
 
-/// Calls those who wait. A call between a look and a wait is not missed.
-pub(crate) struct Bell(watch::Sender<u64>);
+/// A number for any name, as text. Should two schemas share one, their nodes look once too often.
+fn number_of(name: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
 
-impl Bell {
-    fn new() -> Self {
-        Self(watch::Sender::new(0))
+/// Whether the tasks of a store run.
+#[derive(Default)]
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    /// Whether they do not, and are to be started by the caller.
+    fn begin(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    pub(crate) fn ring(&self) {
-        self.0.send_modify(|rung| *rung = rung.wrapping_add(1));
+    /// Says that they run, as long as a copy of it is there.
+    fn guard(&self) -> Arc<RunningGuard> {
+        Arc::new(RunningGuard(Arc::clone(&self.0)))
     }
+}
 
-    /// Hears calls from now on.
-    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+/// Part of every task of a store.
+pub(crate) struct RunningGuard(Arc<AtomicUsize>);
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
     }
 }

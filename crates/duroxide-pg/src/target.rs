@@ -10,10 +10,25 @@ use crate::config::{ProviderConfig, TlsMode};
 use crate::error::PgError;
 use crate::tls;
 
+/// What makes the plans of the schema's functions hold whatever the tables hold when they are made, and
+/// the server notice soon that the other side is gone.
+pub(crate) const LANE_SETTINGS: &[(&str, &str)] = &[
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("tcp_keepalives_idle", "5"),
+    ("tcp_keepalives_interval", "2"),
+    ("tcp_keepalives_count", "3"),
+];
+
 /// A server, and how to connect to it.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) config: Config,
+    /// The same for connections that call the functions of the schema.
+    pub(crate) lane_config: Config,
     pub(crate) tls: Option<MakeRustlsConnect>,
 }
 
@@ -37,14 +52,18 @@ impl Target {
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         config.application_name(&settings.application_name);
         config.connect_timeout(settings.connect_timeout);
+        let mut lane_config = config.clone();
         if !settings.through_pooler {
             let millis = settings.statement_timeout.as_millis().clamp(1, i32::MAX as u128);
             // Row by row, statement by statement: what a function sees depends on it.
-            config.options(format!(
+            let usual = format!(
                 "-c statement_timeout={millis} -c default_transaction_isolation=read\\ committed"
-            ));
+            );
+            let planning = LANE_SETTINGS.iter().map(|(name, value)| format!(" -c {name}={value}"));
+            lane_config.options(usual.clone() + &planning.collect::<String>());
+            config.options(usual);
         }
-        Ok(Self { config, tls })
+        Ok(Self { config, lane_config, tls })
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) fn pack(text: &str) -> Cow<'_, str> {
 }
 
 /// The stored form of a text that may be absent.
-pub(crate) fn pack_some(text: Option<&str>) -> Option<Cow<'_, str>> {
-    text.map(pack)
+pub(crate) fn packed(text: Option<&str>) -> Option<String> {
+    text.map(|text| pack(text).into_owned())
 }
 
 /// The text again.

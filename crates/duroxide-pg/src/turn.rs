@@ -6,6 +6,7 @@ use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, KvEntry, WorkItem};
 use duroxide_core::provider::{FetchedTurn, OrchestrationItem};
 use tokio_postgres::Row;
 
+use crate::commit_board::place_of;
 use crate::numbers::{attempts_out, id_out, ms_out};
 use crate::text::unpack;
 use crate::token;
@@ -35,6 +36,8 @@ pub(crate) fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> 
     let (orchestration_name, version, execution_id) = identity(row)
         .or_else(|| messages.iter().find_map(identity_of_start))
         .unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned(), INITIAL_EXECUTION_ID));
+    let bell = place_of(&instance);
+    let lock_token = token::of_turn(row.get("key"), bell, row.get("token"));
     let last_event_id = row.get::<_, Option<i64>>("last_event").map_or(0, id_out);
     let item = OrchestrationItem {
         instance,
@@ -48,7 +51,7 @@ pub(crate) fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> 
     };
     Ok(FetchedTurn {
         item,
-        lock_token: token::of_turn(row.get("key"), row.get("token")),
+        lock_token,
         attempt_count: attempts_out(row.get::<_, Option<i64>>("attempts").unwrap_or(1)),
         last_event_id,
         history_included: last_event_id == 0,

@@ -1,125 +1,94 @@
-//! Everything that writes and is neither a fetch nor a commit: one function of the schema each.
+//! Everything that writes and is no fetch: what goes by the lanes, and what is seldom asked for.
 
-use duroxide_core::model::{Event, WorkItem, kind_of};
-use duroxide_core::provider::Refusal;
+use std::sync::Arc;
+
+use duroxide_core::model::{Event, WorkItem};
+use duroxide_core::provider::{Refusal, TurnCommit};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-use crate::commit::refusal_of_lock;
+use crate::commit_board::place_of;
 use crate::drafts::{MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::events::{Delta, EventColumns};
+use crate::lanes::{CommitDraft, Lock, Op, Queue};
 use crate::numbers::{id_in, id_out, span_in};
 use crate::store::Store;
-use crate::text::{pack, pack_some};
+use crate::text::pack;
 use crate::token;
 
 impl Store {
     /// Queues a message (R8.10).
-    pub(crate) async fn enqueue_message(&self, item: &WorkItem, delay: u64) -> Result<(), Failure> {
-        const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6)";
-        let draft = MessageDraft::of(item)?;
-        let (ids, kinds) = (vec![pack(draft.instance)], vec![draft.kind as i16]);
-        let (delays, payloads) = (vec![span_in(delay)], vec![draft.payload]);
-        let (now, retention) = (self.given_time(), self.retention());
-        self.pool.query(ENQUEUE, &[&ids, &kinds, &delays, &payloads, &now, &retention]).await?;
-        self.turns.ring();
-        Ok(())
+    pub(crate) async fn enqueue_message(
+        self: &Arc<Self>,
+        item: &WorkItem,
+        delay: u64,
+    ) -> Result<(), Failure> {
+        self.run(Op::Enqueue { message: MessageDraft::of(item)?, delay: span_in(delay) }).await
     }
 
     /// Queues an activity.
-    pub(crate) async fn enqueue_work(&self, item: &WorkItem) -> Result<(), Failure> {
-        const ENQUEUE: &str = "SELECT duroxide.enqueue_work($1, $2, $3, $4, $5, $6)";
-        let draft = WorkDraft::of(item)?;
-        let (executions, activities) = (vec![id_in(draft.execution)], vec![id_in(draft.activity)]);
-        let (ids, payloads) = (vec![pack(draft.instance)], vec![draft.payload]);
-        let (tags, sessions) = (vec![pack_some(draft.tag)], vec![pack_some(draft.session)]);
-        self.pool
-            .query(ENQUEUE, &[&ids, &executions, &activities, &tags, &sessions, &payloads])
-            .await?;
-        self.work.ring();
-        Ok(())
+    pub(crate) async fn enqueue_work(self: &Arc<Self>, item: &WorkItem) -> Result<(), Failure> {
+        self.run(Op::QueueWork(WorkDraft::of(item)?)).await
+    }
+
+    /// Commits a turn (R8.40).
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        lock_token: &str,
+        commit: &TurnCommit,
+    ) -> Result<(), Failure> {
+        let draft = CommitDraft::of(lock_token, commit)?;
+        let bell = token::bell_of_turn(lock_token).filter(|_| draft.can_be_waited_for());
+        self.start_if_needed();
+        self.floor.run(Op::Commit(Box::new(draft)), bell).await
     }
 
     /// Removes a locked activity and queues its outcome (R8.74).
     pub(crate) async fn ack_work(
-        &self,
+        self: &Arc<Self>,
         token: &str,
         outcome: Option<&WorkItem>,
     ) -> Result<(), Failure> {
-        const ACK: &str = "SELECT duroxide.ack_work($1, $2, $3, $4, $5, $6, $7)";
-        let (seq, secret) = token::read_work(token)?;
-        let is_outcome = |item: &WorkItem| {
-            matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
-        };
-        if let Some(item) = outcome.filter(|item| !is_outcome(item)) {
-            return Err(Refusal::NotAnOutcome(kind_of(item)).into());
-        }
-        let draft = outcome.map(MessageDraft::of).transpose()?;
-        let ids: Vec<_> = draft.iter().map(|draft| pack(draft.instance)).collect();
-        let targets = vec![draft.as_ref().map(|_| 1)];
-        let payloads = vec![draft.map(|draft| draft.payload)];
-        let (seqs, secrets) = (vec![seq], vec![secret]);
-        let (now, retention) = (self.given_time(), self.retention());
-        let rows = self
-            .pool
-            .query(ACK, &[&ids, &seqs, &secrets, &targets, &payloads, &now, &retention])
-            .await?;
-        verdict(first_of(&rows))?;
-        self.turns.ring();
-        Ok(())
+        self.run(Op::ack(token, outcome)?).await
     }
 
     /// Gives a turn back (R8.65).
     pub(crate) async fn abandon_turn(
-        &self,
-        token: &str,
-        delay: Option<u64>,
-        uncount: bool,
-    ) -> Result<(), Failure> {
-        const ABANDON: &str = "SELECT duroxide.abandon_turn($1, $2, $3, $4, $5, $6)";
-        let (key, secret) = token::read_turn(token)?;
-        let (delay, now, retention) =
-            (span_in(delay.unwrap_or(0)), self.given_time(), self.retention());
-        let rows =
-            self.pool.query(ABANDON, &[&key, &secret, &delay, &uncount, &now, &retention]).await?;
-        verdict(value(&rows))?;
-        self.turns.ring();
-        Ok(())
-    }
-
-    /// Gives an activity back (R8.76).
-    pub(crate) async fn abandon_work(
-        &self,
+        self: &Arc<Self>,
         token: &str,
         delay: u64,
         uncount: bool,
     ) -> Result<(), Failure> {
-        const ABANDON: &str = "SELECT duroxide.abandon_work($1, $2, $3, $4, $5)";
-        let (seq, secret) = token::read_work(token)?;
-        let (delay, now) = (span_in(delay), self.given_time());
-        let rows = self.pool.query(ABANDON, &[&seq, &secret, &delay, &uncount, &now]).await?;
-        verdict(value(&rows))?;
-        self.work.ring();
-        Ok(())
+        self.run(Op::Abandon { lock: turn_lock(token)?, delay: span_in(delay), uncount }).await
+    }
+
+    /// Gives an activity back (R8.76).
+    pub(crate) async fn abandon_work(
+        self: &Arc<Self>,
+        token: &str,
+        delay: u64,
+        uncount: bool,
+    ) -> Result<(), Failure> {
+        self.run(Op::Abandon { lock: work_lock(token)?, delay: span_in(delay), uncount }).await
     }
 
     /// Holds a turn's lock for longer (R8.68).
-    pub(crate) async fn renew_turn(&self, token: &str, extend: u64) -> Result<(), Failure> {
-        const RENEW: &str = "SELECT duroxide.renew_turns($1, $2, $3, $4)";
-        let (key, secret) = token::read_turn(token)?;
-        let (keys, secrets, extend) = (vec![key], vec![secret], vec![span_in(extend)]);
-        let rows = self.pool.query(RENEW, &[&keys, &secrets, &extend, &self.given_time()]).await?;
-        verdict(first_of(&rows))
+    pub(crate) async fn renew_turn(
+        self: &Arc<Self>,
+        token: &str,
+        extend: u64,
+    ) -> Result<(), Failure> {
+        self.run(Op::Renew { lock: turn_lock(token)?, extend: span_in(extend) }).await
     }
 
     /// Holds an activity's lock for longer (R8.75).
-    pub(crate) async fn renew_work(&self, token: &str, extend: u64) -> Result<(), Failure> {
-        const RENEW: &str = "SELECT duroxide.renew_work($1, $2, $3, $4)";
-        let (seq, secret) = token::read_work(token)?;
-        let (seqs, secrets, extend) = (vec![seq], vec![secret], vec![span_in(extend)]);
-        let rows = self.pool.query(RENEW, &[&seqs, &secrets, &extend, &self.given_time()]).await?;
-        verdict(first_of(&rows))
+    pub(crate) async fn renew_work(
+        self: &Arc<Self>,
+        token: &str,
+        extend: u64,
+    ) -> Result<(), Failure> {
+        self.run(Op::Renew { lock: work_lock(token)?, extend: span_in(extend) }).await
     }
 
     /// Extends leases (R8.86).
@@ -153,7 +122,7 @@ impl Store {
         const APPEND: &str =
             "SELECT duroxide.append_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let delta = Delta::of(execution_id, events)?;
-        let columns = EventColumns::of(std::iter::once(&delta));
+        let columns = EventColumns::of(delta.events.iter());
         let (started, outcome) = (delta.started.map(id_in), delta.outcome.map(id_in));
         let rows = self
             .pool
@@ -178,26 +147,30 @@ impl Store {
             let event_id = id_out(taken);
             return Err(Refusal::DuplicateEvent { execution_id, event_id }.into());
         }
-        self.turns.ring();
+        self.board.ring(place_of(instance));
+        self.floor.ring(Queue::Turns);
         Ok(())
     }
+
+    async fn run(self: &Arc<Self>, op: Op) -> Result<(), Failure> {
+        self.start_if_needed();
+        self.floor.run(op, None).await
+    }
+}
+
+fn turn_lock(token: &str) -> Result<Lock, Refusal> {
+    let (place, secret) = token::read_turn(token)?;
+    Ok(Lock { queue: Queue::Turns, place, secret })
+}
+
+fn work_lock(token: &str) -> Result<Lock, Refusal> {
+    let (place, secret) = token::read_work(token)?;
+    Ok(Lock { queue: Queue::Work, place, secret })
 }
 
 /// The value a function returned.
 pub(crate) fn value<'r, T: FromSql<'r>>(rows: &'r [Row]) -> Option<T> {
     rows.first().map(|row| row.get(0))
-}
-
-/// The first of the values a function returned.
-fn first_of(rows: &[Row]) -> Option<i16> {
-    value::<Vec<i16>>(rows)?.first().copied()
-}
-
-fn verdict(code: Option<i16>) -> Result<(), Failure> {
-    match code {
-        Some(0) => Ok(()),
-        code => Err(refusal_of_lock(code.unwrap_or(1)).into()),
-    }
 }
 
 /// A stored count.

@@ -148,5 +148,5 @@ async fn every_connection_asks_for_its_password() {
     let store = PostgresProvider::new_with_config(config).await.unwrap();
     let (one, two) = tokio::join!(store.list_instances(), store.list_instances());
     assert_eq!((one, two), (Ok(vec![]), Ok(vec![])));
-    assert_eq!(source.0.load(Ordering::Relaxed), 2);
+    assert!(2 <= source.0.load(Ordering::Relaxed)); // Lanes and the listener connect when they like.
 }

@@ -1,0 +1,121 @@
+-- Nodes: who has the store open, and whether it still lives.
+--
+-- Each node has a connection that holds an advisory lock for as long as it lasts. A node whose lock can
+-- be had is gone, and its locks on turns and activities are free at once instead of when they run out.
+-- Whoever was only slow is refused by its tokens.
+
+CREATE SEQUENCE duroxide.node_ids;
+
+CREATE TABLE duroxide.node (
+    id         bigint PRIMARY KEY,
+    name       text,
+    joined_at  bigint NOT NULL
+);
+
+-- What a node's advisory lock is on. The sequence's number tells the schemas of a database apart.
+CREATE FUNCTION duroxide.node_key(p_id bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $body$
+    SELECT hashtextextended(
+        'duroxide node ' || 'duroxide.node_ids'::regclass::oid || ' ' || p_id, 0)
+$body$;
+
+-- Makes this connection the proof that a node lives; its id. A node that was here before stays who it
+-- is if nobody has noticed that it was gone.
+CREATE FUNCTION duroxide.join_node(p_before bigint, p_name text, p_now bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_id bigint;
+BEGIN
+    IF p_before IS NOT NULL AND pg_try_advisory_lock(duroxide.node_key(p_before)) THEN
+        IF EXISTS (SELECT FROM duroxide.node n WHERE n.id = p_before) THEN
+            RETURN p_before;
+        END IF;
+        PERFORM pg_advisory_unlock(duroxide.node_key(p_before));
+    END IF;
+    v_id := nextval('duroxide.node_ids'::regclass);
+    PERFORM pg_advisory_lock(duroxide.node_key(v_id));
+    INSERT INTO duroxide.node (id, name, joined_at)
+    VALUES (v_id, p_name, coalesce(p_now, duroxide.now_ms()));
+    RETURN v_id;
+END
+$body$;
+
+-- Ends what a node holds, as if its time were up, except where somebody is busy with it. The attempts
+-- count: the node may have died of them. Whether nothing is left of it.
+CREATE FUNCTION duroxide.end_node(p_id bigint, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+BEGIN
+    v_keys := array(
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.wake_at IS NOT NULL AND m.state = 2 AND m.node = p_id FOR UPDATE SKIP LOCKED);
+    UPDATE duroxide.mailbox SET wake_at = p_now WHERE instance = ANY (v_keys) AND wake_at > p_now;
+    v_keys := array(
+        SELECT w.seq FROM duroxide.work w
+        WHERE w.wake_at IS NOT NULL AND w.node = p_id FOR UPDATE SKIP LOCKED);
+    UPDATE duroxide.work SET wake_at = p_now WHERE seq = ANY (v_keys) AND wake_at > p_now;
+    UPDATE duroxide.session SET until = p_now
+    WHERE id IN (SELECT s.id FROM duroxide.session s
+        WHERE s.until > p_now AND s.node = p_id FOR UPDATE SKIP LOCKED);
+    IF EXISTS (SELECT FROM duroxide.mailbox m
+            WHERE m.wake_at > p_now AND m.state = 2 AND m.node = p_id)
+        OR EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at > p_now AND w.node = p_id)
+        OR EXISTS (SELECT FROM duroxide.session s WHERE s.until > p_now AND s.node = p_id) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM duroxide.node WHERE id = p_id;
+    RETURN true;
+END
+$body$;
+
+-- Looks around: ends nodes that are gone, tells whether there are others, whether there is anything to
+-- fetch, and when time brings something.
+CREATE FUNCTION duroxide.pulse(
+    p_node bigint, p_now bigint,
+    OUT now_ms bigint, OUT others bigint, OUT ended bigint, OUT has_turns boolean,
+    OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_id bigint;
+BEGIN
+    now_ms := coalesce(p_now, duroxide.now_ms());
+    others := 0;
+    ended := 0;
+    FOR v_id IN SELECT n.id FROM duroxide.node n WHERE n.id IS DISTINCT FROM p_node ORDER BY n.id
+    LOOP
+        -- Of those who look at the same time one gets it.
+        IF pg_try_advisory_xact_lock(duroxide.node_key(v_id)) THEN
+            PERFORM duroxide.be_brief();
+            PERFORM duroxide.end_node(v_id, now_ms);
+            ended := ended + 1;
+        ELSE
+            others := others + 1;
+        END IF;
+    END LOOP;
+    has_turns := EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
+    has_work := EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+        OR EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NOT NULL);
+    turns_due := duroxide.next_turn_due();
+    work_due := duroxide.next_work_due(now_ms, true);
+END
+$body$;
+
+-- Tells other nodes something, without waiting for the disk.
+CREATE FUNCTION duroxide.tell(p_channel text, p_text text) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM duroxide.be_brief();
+    PERFORM pg_notify(p_channel, p_text);
+END
+$body$;
+
+-- A node goes: what it still holds is free.
+CREATE FUNCTION duroxide.leave_node(p_id bigint, p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM duroxide.be_brief();
+    PERFORM duroxide.end_node(p_id, coalesce(p_now, duroxide.now_ms()));
+END
+$body$;

@@ -1,0 +1,207 @@
+//! Ops of one kind as one call, and what its answer means for each of them.
+
+use duroxide_core::provider::Refusal;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::call::Call;
+use super::commit::CommitDraft;
+use super::commit_columns::{add_activities, commit_call, place};
+use super::op::{Kind, Lock, Op, Waiting};
+use crate::drafts::{MessageDraft, WorkDraft};
+use crate::error::Failure;
+use crate::numbers::id_out;
+
+/// What calls are told about the store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// The time to go by, if that is not the server's.
+    pub(super) now: Option<i64>,
+    /// How long messages for nobody are kept.
+    pub(super) retention: i64,
+    pub(super) node: Option<i64>,
+}
+
+/// The call that does ops of one kind.
+pub(super) fn call_of<'a>(kind: Kind, ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    match kind {
+        Kind::Enqueue => enqueue_call(ops, terms),
+        Kind::QueueWork => queue_work_call(ops),
+        Kind::Commit => {
+            let drafts: Vec<&CommitDraft> = ops.iter().filter_map(|op| commit_of(op)).collect();
+            commit_call(&drafts, terms.now, terms.retention)
+        }
+        Kind::Ack => ack_call(ops, terms),
+        Kind::AbandonTurn => {
+            const ABANDON: &str = "SELECT duroxide.abandon_turns($1, $2, $3, $4, $5, $6)";
+            abandon_call(ABANDON, ops, terms).with(terms.retention)
+        }
+        Kind::AbandonWork => {
+            const ABANDON: &str = "SELECT duroxide.abandon_work($1, $2, $3, $4, $5)";
+            abandon_call(ABANDON, ops, terms)
+        }
+        Kind::RenewTurn => {
+            const RENEW: &str = "SELECT duroxide.renew_turns($1, $2, $3, $4)";
+            renew_call(RENEW, ops, terms)
+        }
+        Kind::RenewWork => {
+            const RENEW: &str = "SELECT duroxide.renew_work($1, $2, $3, $4)";
+            renew_call(RENEW, ops, terms)
+        }
+    }
+}
+
+/// How each of the ops went.
+pub(super) fn verdicts(kind: Kind, ops: &[&Op], rows: &[Row]) -> Vec<Result<(), Failure>> {
+    match kind {
+        Kind::Enqueue | Kind::QueueWork => ops.iter().map(|_| Ok(())).collect(),
+        Kind::Commit => {
+            let verdict = |(row, op): (&Row, &&Op)| commit_verdict(row, commit_of(op));
+            rows.iter().zip(ops).map(verdict).collect()
+        }
+        _ => {
+            let codes: Vec<i16> = rows.first().map(|row| row.get(0)).unwrap_or_default();
+            codes.into_iter().map(lock_verdict).collect()
+        }
+    }
+}
+
+/// The call that takes all locks of ops of several kinds.
+pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
+    const LOCK: &str = "SELECT duroxide.lock_batch($1, $2, $3, $4, $5, $6, $7, $8)";
+    let ops = || waiting.iter().map(|waiting| &waiting.op);
+    let commits = || ops().filter_map(commit_of);
+    let mut ids: Vec<&str> = Vec::new();
+    let (mut keys, mut seqs) = (Vec::new(), Vec::new());
+    for op in ops() {
+        match op {
+            Op::Enqueue { message, .. } => ids.push(&message.instance),
+            Op::QueueWork(draft) => ids.push(&draft.instance),
+            Op::Commit(draft) => {
+                ids.extend(draft.work.iter().map(|work| work.instance.as_str()));
+                ids.extend(draft.messages.iter().map(|message| message.draft.instance.as_str()));
+            }
+            Op::Ack { outcome, .. } => ids.extend(outcome.iter().map(|m| m.instance.as_str())),
+            Op::Renew { .. } | Op::Abandon { .. } => {}
+        }
+        match op.lock() {
+            Some((super::Queue::Turns, key)) => keys.push(key),
+            Some((super::Queue::Work, seq)) => seqs.push(seq),
+            None => {}
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let cancelled = || commits().flat_map(|draft| &draft.cancelled);
+    let parents = commits().filter_map(|draft| draft.parent.as_deref());
+    let also: Vec<&str> = cancelled().map(|gone| gone.instance.as_str()).chain(parents).collect();
+    Call::new(LOCK)
+        .with(commits().map(|draft| draft.pin.as_deref()).collect::<Vec<_>>())
+        .with(ids)
+        .with(also)
+        .with(keys)
+        .with(seqs)
+        .with(cancelled().map(|gone| gone.instance.as_str()).collect::<Vec<_>>())
+        .with(cancelled().map(|gone| gone.execution).collect::<Vec<_>>())
+        .with(cancelled().map(|gone| gone.activity).collect::<Vec<_>>())
+}
+
+fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6)";
+    let pick = |op: &&'a Op| -> Option<(&'a MessageDraft, i64)> {
+        if let Op::Enqueue { message, delay } = op { Some((message, *delay)) } else { None }
+    };
+    let messages = || ops.iter().filter_map(pick);
+    Call::new(ENQUEUE)
+        .with(messages().map(|(message, _)| message.instance.as_str()).collect::<Vec<_>>())
+        .with(messages().map(|(message, _)| message.kind as i16).collect::<Vec<_>>())
+        .with(messages().map(|(_, delay)| delay).collect::<Vec<_>>())
+        .with(messages().map(|(message, _)| message.payload.as_str()).collect::<Vec<_>>())
+        .with(terms.now)
+        .with(terms.retention)
+}
+
+fn queue_work_call<'a>(ops: &[&'a Op]) -> Call<'a> {
+    const ENQUEUE: &str = "SELECT duroxide.enqueue_work($1, $2, $3, $4, $5, $6)";
+    let pick = |op: &&'a Op| -> Option<&'a WorkDraft> {
+        if let Op::QueueWork(draft) = op { Some(draft) } else { None }
+    };
+    let work: Vec<&WorkDraft> = ops.iter().filter_map(pick).collect();
+    let mut call = Call::new(ENQUEUE);
+    call.add(work.iter().map(|work| work.instance.as_str()).collect::<Vec<_>>());
+    add_activities(&mut call, work.into_iter().collect::<Vec<_>>().into_iter());
+    call
+}
+
+fn ack_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    const ACK: &str = "SELECT duroxide.ack_work($1, $2, $3, $4, $5, $6, $7)";
+    let pick = |op: &&'a Op| -> Option<(i64, Uuid, Option<&'a MessageDraft>)> {
+        let Op::Ack { seq, secret, outcome } = op else { return None };
+        Some((*seq, *secret, outcome.as_ref()))
+    };
+    let acks = || ops.iter().filter_map(pick);
+    let mut ids = Vec::new();
+    let target = |message: &'a MessageDraft| {
+        ids.push(message.instance.as_str());
+        place(ids.len())
+    };
+    let mut target = target;
+    let targets: Vec<Option<i32>> = acks().map(|(_, _, done)| done.map(&mut target)).collect();
+    let payload = |done: Option<&'a MessageDraft>| done.map(|message| message.payload.as_str());
+    Call::new(ACK)
+        .with(ids)
+        .with(acks().map(|(seq, _, _)| seq).collect::<Vec<_>>())
+        .with(acks().map(|(_, secret, _)| secret).collect::<Vec<_>>())
+        .with(targets)
+        .with(acks().map(|(_, _, done)| payload(done)).collect::<Vec<_>>())
+        .with(terms.now)
+        .with(terms.retention)
+}
+
+fn abandon_call<'a>(sql: &'static str, ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    let pick = |op: &&Op| -> Option<(Lock, i64, bool)> {
+        let Op::Abandon { lock, delay, uncount } = op else { return None };
+        Some((*lock, *delay, *uncount))
+    };
+    let given = || ops.iter().filter_map(pick);
+    Call::new(sql)
+        .with(given().map(|(lock, _, _)| lock.place).collect::<Vec<_>>())
+        .with(given().map(|(lock, _, _)| lock.secret).collect::<Vec<_>>())
+        .with(given().map(|(_, delay, _)| delay).collect::<Vec<_>>())
+        .with(given().map(|(_, _, uncount)| uncount).collect::<Vec<_>>())
+        .with(terms.now)
+}
+
+fn renew_call<'a>(sql: &'static str, ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    let pick = |op: &&Op| -> Option<(Lock, i64)> {
+        if let Op::Renew { lock, extend } = op { Some((*lock, *extend)) } else { None }
+    };
+    let held = || ops.iter().filter_map(pick);
+    Call::new(sql)
+        .with(held().map(|(lock, _)| lock.place).collect::<Vec<_>>())
+        .with(held().map(|(lock, _)| lock.secret).collect::<Vec<_>>())
+        .with(held().map(|(_, extend)| extend).collect::<Vec<_>>())
+        .with(terms.now)
+}
+
+fn commit_of(op: &Op) -> Option<&CommitDraft> {
+    if let Op::Commit(draft) = op { Some(draft) } else { None }
+}
+
+fn commit_verdict(row: &Row, draft: Option<&CommitDraft>) -> Result<(), Failure> {
+    match row.get(0) {
+        3_i16 => Err(Failure::Refused(Refusal::DuplicateEvent {
+            execution_id: draft.map_or(0, |draft| draft.execution_id),
+            event_id: id_out(row.get(1)),
+        })),
+        code => lock_verdict(code),
+    }
+}
+
+fn lock_verdict(code: i16) -> Result<(), Failure> {
+    match code {
+        0 => Ok(()),
+        2 => Err(Refusal::LockExpired.into()),
+        _ => Err(Refusal::UnknownToken.into()),
+    }
+}

@@ -1,0 +1,110 @@
+//! A turn about to be committed, serialised by whoever commits it.
+
+use duroxide_core::model::WorkItem;
+use duroxide_core::provider::{Refusal, TurnCommit};
+use uuid::Uuid;
+
+use crate::drafts::{MessageDraft, WorkDraft};
+use crate::events::{Delta, EventDraft};
+use crate::numbers::{id_in, ms_in};
+use crate::text::{pack, packed};
+use crate::token;
+
+/// One turn, as it is stored.
+#[derive(Debug)]
+pub(crate) struct CommitDraft {
+    pub(super) key: i64,
+    pub(super) secret: Uuid,
+    pub(super) execution_id: u64,
+    pub(super) started: Option<i64>,
+    pub(super) outcome: Option<i64>,
+    pub(super) status: Option<String>,
+    pub(super) output: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) parent: Option<String>,
+    pub(super) pin: Option<String>,
+    /// The new custom status, if it is set or taken away.
+    pub(super) custom: Option<Option<String>>,
+    pub(super) cleared: bool,
+    pub(super) events: Vec<EventDraft>,
+    /// Keys with value and time, or nothing.
+    pub(super) kv: Vec<(String, Option<String>, i64)>,
+    pub(super) work: Vec<WorkDraft>,
+    pub(super) cancelled: Vec<CancelDraft>,
+    pub(super) messages: Vec<TimedMessage>,
+}
+
+/// A message, and when it is due.
+#[derive(Debug)]
+pub(super) struct TimedMessage {
+    pub(super) draft: MessageDraft,
+    pub(super) due: Option<i64>,
+}
+
+/// An activity that nobody wants any more.
+#[derive(Debug)]
+pub(super) struct CancelDraft {
+    pub(super) instance: String,
+    pub(super) execution: i64,
+    pub(super) activity: i64,
+}
+
+impl CommitDraft {
+    /// Serialises a commit; whatever can be refused without looking at the store is refused.
+    pub(crate) fn of(lock_token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
+        let (key, secret) = token::read_turn(lock_token)?;
+        let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
+        let message =
+            |item| Ok(TimedMessage { draft: MessageDraft::of(item)?, due: due_time(item) });
+        let messages = commit.orchestrator_items.iter().map(message).collect::<Result<_, _>>()?;
+        let delta = Delta::of(commit.execution_id, &commit.history_delta)?;
+        let change = |(key, set): (&&str, &Option<(&str, u64)>)| {
+            let (value, at) = set.map_or((None, 0), |(value, at)| (Some(value), ms_in(at)));
+            (pack(key).into_owned(), packed(value), at)
+        };
+        let metadata = &commit.metadata;
+        Ok(Self {
+            key,
+            secret,
+            execution_id: commit.execution_id,
+            started: delta.started.map(id_in),
+            outcome: delta.outcome.map(id_in),
+            status: packed(metadata.status.as_deref()),
+            output: packed(metadata.output.as_deref()),
+            name: packed(metadata.orchestration_name.as_deref()),
+            version: packed(metadata.orchestration_version.as_deref()),
+            parent: packed(metadata.parent_instance_id.as_deref()),
+            pin: metadata.pinned_duroxide_version.as_ref().map(ToString::to_string),
+            custom: delta.custom_status.map(packed),
+            cleared: delta.cleared,
+            kv: delta.kv.iter().map(change).collect(),
+            events: delta.events,
+            work,
+            cancelled: commit.cancelled_activities.iter().map(CancelDraft::of).collect(),
+            messages,
+        })
+    }
+
+    /// Whether a client can wait for what it changes (R8.134).
+    pub(crate) fn can_be_waited_for(&self) -> bool {
+        self.status.is_some() || self.custom.is_some() || self.cleared || !self.kv.is_empty()
+    }
+}
+
+impl CancelDraft {
+    fn of(activity: &duroxide_core::provider::ScheduledActivityIdentifier) -> Self {
+        Self {
+            instance: pack(&activity.instance).into_owned(),
+            execution: id_in(activity.execution_id),
+            activity: id_in(activity.activity_id),
+        }
+    }
+}
+
+fn due_time(item: &WorkItem) -> Option<i64> {
+    match item {
+        WorkItem::TimerFired { fire_at_ms, .. } => Some(ms_in(*fire_at_ms)),
+        _ => None,
+    }
+}

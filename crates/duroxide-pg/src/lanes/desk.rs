@@ -1,0 +1,140 @@
+//! Where fetches wait: one desk for all that ask for the same.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use duroxide_core::provider::{SemverRange, SessionFetchConfig, TagFilter};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::catch::Catch;
+use super::op::Queue;
+use crate::error::Failure;
+use crate::token::fresh_secret;
+
+/// What a fetch asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetch {
+    pub(crate) lock_ms: i64,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    /// Turns of instances with pins in this range; `None` is all (R8.90).
+    Turns { pins: Option<SemverRange> },
+    /// Activities with these tags, and of sessions that are free or belong to the owner.
+    Work { tags: TagFilter, session: Option<SessionFetchConfig> },
+}
+
+impl Fetch {
+    pub(crate) fn queue(&self) -> Queue {
+        match self.what {
+            What::Turns { .. } => Queue::Turns,
+            What::Work { .. } => Queue::Work,
+        }
+    }
+
+    pub(super) fn is_of_sessions(&self) -> bool {
+        matches!(self.what, What::Work { session: Some(_), .. })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let session = |session: &Option<SessionFetchConfig>| {
+            session.as_ref().map(|session| (session.owner_id.clone(), session.lock_timeout))
+        };
+        let same = match (&self.what, &other.what) {
+            (What::Turns { pins }, What::Turns { pins: others }) => pins == others,
+            (
+                What::Work { tags, session: ours },
+                What::Work { tags: other_tags, session: theirs },
+            ) => tags == other_tags && session(ours) == session(theirs),
+            _ => false,
+        };
+        same && self.lock_ms == other.lock_ms
+    }
+}
+
+/// Somebody who waits for something to fetch.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    pub(super) id: u64,
+    pub(super) max: usize,
+    pub(super) deadline: Instant,
+    /// Whether a look was begun for it.
+    pub(super) has_looked: bool,
+    pub(super) reply: oneshot::Sender<Result<Catch, Failure>>,
+}
+
+/// Where those wait who ask for the same.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) id: u64,
+    pub(super) fetch: Fetch,
+    pub(super) waiting: VecDeque<Fetcher>,
+    /// There may be something that no look has seen.
+    pub(super) is_dirty: bool,
+    /// A look is under way.
+    pub(super) is_looking: bool,
+    /// When to look again even if nobody rings.
+    pub(super) due: Option<Instant>,
+}
+
+/// A look at a queue, part of a transaction.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) desk: u64,
+    pub(super) fetch: Fetch,
+    pub(super) max: usize,
+    /// Of all locks that it takes.
+    pub(super) secret: Uuid,
+}
+
+/// What a look came to.
+pub(super) struct Seen {
+    pub(super) rows: Vec<Row>,
+    /// There may be more.
+    pub(super) is_full: bool,
+    /// How long until time brings something.
+    pub(super) due_in: Duration,
+}
+
+/// Most rows of one look; what is fetched for nobody has to go back.
+const LOOK_MAX: usize = 256;
+
+impl Desk {
+    pub(super) fn new(id: u64, fetch: Fetch) -> Self {
+        let waiting = VecDeque::new();
+        Self { id, fetch, waiting, is_dirty: true, is_looking: false, due: None }
+    }
+
+    pub(super) fn serves(&self, fetch: &Fetch) -> bool {
+        self.fetch.is_same(fetch)
+    }
+
+    /// Whether somebody waits for a look that nobody is taking.
+    pub(super) fn is_open(&self) -> bool {
+        !self.waiting.is_empty() && !self.is_looking
+    }
+
+    pub(super) fn wants_look(&self, now: Instant) -> bool {
+        self.is_dirty || self.due.is_some_and(|due| due <= now)
+    }
+
+    /// Begins a look for all who wait.
+    pub(super) fn begin_look(&mut self) -> Look {
+        self.is_dirty = false;
+        self.is_looking = true;
+        self.due = None;
+        self.waiting.iter_mut().for_each(|fetcher| fetcher.has_looked = true);
+        let max: usize = self.waiting.iter().map(|fetcher| fetcher.max).sum();
+        Look {
+            desk: self.id,
+            fetch: self.fetch.clone(),
+            max: max.clamp(1, LOOK_MAX),
+            secret: fresh_secret(),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Lanes: a few connections on which everything that waits leaves together.
+//!
+//! Ops and fetches wait on the [`Floor`]. A lane that is free takes all of them and carries them as one
+//! transaction in one round trip; while it is on its way the next ones gather. A fetch that finds
+//! nothing stays, and rides along with the next transaction that may bring it something.
+//!
+//! Reading order: `op.rs` (what can be asked), `desk.rs` and `floor.rs` (where it waits), `lane.rs`
+//! (who carries it), `transaction.rs` (how), `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
+
+mod call;
+mod calls;
+mod catch;
+mod commit;
+mod commit_columns;
+mod desk;
+mod floor;
+mod lane;
+mod op;
+mod transaction;
+
+use std::sync::Arc;
+
+pub(crate) use call::Call;
+pub(crate) use commit::CommitDraft;
+pub(crate) use desk::{Fetch, What};
+pub(crate) use catch::Catch;
+pub(crate) use floor::{FOR_EVER, Floor};
+pub(crate) use op::{Lock, Op, Queue};
+
+use crate::store::{RunningGuard, Store};
+
+/// Starts the lanes of a store, and whoever keeps the time for them.
+pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>) {
+    for _ in 0..store.pool.settings().lanes.max(1) {
+        let (lane, guard) = (lane::Lane::new(Arc::clone(store)), Arc::clone(guard));
+        tokio::spawn(async move {
+            let _running = guard;
+            lane.run().await;
+        });
+    }
+    let (floor, guard) = (Arc::clone(&store.floor), Arc::clone(guard));
+    tokio::spawn(async move {
+        let _running = guard;
+        floor.keep_time().await;
+    });
+}
