@@ -59,12 +59,7 @@ impl CommitBoard {
 
     /// Waits until the bell of this instance has rung more often than `seen`, at most `timeout`; how
     /// often it has, plus one, so that 0 is "never looked".
-    pub(crate) async fn wait(
-        &self,
-        instance: &str,
-        seen: u64,
-        timeout: Duration,
-    ) -> u64 {
+    pub(crate) async fn wait(&self, instance: &str, seen: u64, timeout: Duration) -> u64 {
         let bell = self.bell(instance);
         let rung = || bell.rung.load(Ordering::Acquire) + 1;
         // Made before the look: a commit after the look finds it waiting.

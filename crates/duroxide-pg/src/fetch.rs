@@ -198,5 +198,4 @@ impl Store {
         self.pool.query(BURY, &[&seq, &secret, &pack(&reason), &self.given_time()]).await?;
         Ok(())
     }
-
 }

@@ -40,8 +40,7 @@ impl Pool {
         }
         let mut begin = "BEGIN".to_owned();
         if settings.through_pooler {
-            for (name, value) in LANE_SETTINGS.iter().filter(|(name, _)| !name.starts_with("tcp"))
-            {
+            for (name, value) in LANE_SETTINGS.iter().filter(|(name, _)| !name.starts_with("tcp")) {
                 begin.push_str(&format!("; SET LOCAL {name} = {value}"));
             }
         }

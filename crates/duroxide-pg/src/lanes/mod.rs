@@ -21,9 +21,9 @@ mod transaction;
 use std::sync::Arc;
 
 pub(crate) use call::Call;
+pub(crate) use catch::Catch;
 pub(crate) use commit::CommitDraft;
 pub(crate) use desk::{Fetch, What};
-pub(crate) use catch::Catch;
 pub(crate) use floor::{FOR_EVER, Floor};
 pub(crate) use op::{Lock, Op, Queue};
 

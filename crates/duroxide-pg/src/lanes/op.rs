@@ -134,7 +134,9 @@ impl Op {
                 feed.turns |= outcome.is_some();
             }
             Self::Abandon { lock, delay: 0, .. } if lock.queue == Queue::Turns => feed.turns = true,
-            Self::Abandon { lock, delay, .. } if lock.queue == Queue::Turns => feed.note_delay(*delay),
+            Self::Abandon { lock, delay, .. } if lock.queue == Queue::Turns => {
+                feed.note_delay(*delay)
+            }
             Self::Abandon { .. } => {
                 feed.work = true;
                 feed.is_odd_work = true;

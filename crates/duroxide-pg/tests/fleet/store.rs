@@ -1,8 +1,10 @@
 //! The schema of a folder: how a fleet opens it, and what its tables say.
+#![allow(dead_code)] // Each test binary uses a part.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::providers::Provider;
@@ -16,6 +18,8 @@ use crate::support::stranger;
 pub(crate) static POSTGRES: Postgres = Postgres;
 /// If set, a process reaches the server there.
 pub(crate) const URL: &str = "FLEET_PG_URL";
+/// If set, settings of a process's store: `listen=off,pool=2`.
+pub(crate) const SETTINGS: &str = "FLEET_PG_SETTINGS";
 /// A file in the folder that says where the server is, if not where all tests are.
 pub(crate) const URL_FILE: &str = "server-url";
 
@@ -28,6 +32,9 @@ impl Store for Postgres {
         let mut config = config(folder);
         if let Ok(url) = std::env::var(URL) {
             config.url = url;
+        }
+        if let Ok(settings) = std::env::var(SETTINGS) {
+            settings.split(',').for_each(|setting| change(&mut config, setting));
         }
         Arc::new(PostgresProvider::new_with_config(config).await.unwrap())
     }
@@ -51,7 +58,19 @@ pub(crate) fn config(folder: &Path) -> ProviderConfig {
     let url = url.unwrap_or_else(|_| duroxide_pg_testserver::shared().unwrap().url().to_owned());
     let mut config = ProviderConfig::new(url);
     config.schema = folder.file_name().unwrap().to_string_lossy().into_owned();
+    // By this the connections of a store are told from those of others.
+    config.application_name = config.schema.clone();
     config
+}
+
+fn change(config: &mut ProviderConfig, setting: &str) {
+    let (name, value) = setting.split_once('=').unwrap();
+    match name {
+        "listen" => config.listen = value == "on",
+        "pool" => config.pool_size = value.parse().unwrap(),
+        "timeout_ms" => config.statement_timeout = Duration::from_millis(value.parse().unwrap()),
+        other => panic!("no such setting: {other}"),
+    }
 }
 
 /// Waits for something, wherever it is called.
