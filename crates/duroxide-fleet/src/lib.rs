@@ -21,6 +21,8 @@ pub mod torture;
 pub mod company;
 pub mod takeover;
 pub mod zombies;
+pub mod names;
+pub mod rolling;
 
 pub use attend::{Attendant, attend_all, finish_orphans, tried_starts, unattended};
 pub use check::{assert_sound, problems};

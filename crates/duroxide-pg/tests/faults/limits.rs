@@ -26,20 +26,15 @@ fn as_nobody(url: &str) -> String {
 async fn a_server_without_a_free_connection_is_named_and_waited_for() {
     let Some(site) = Site::own(&["max_connections = 12"]) else { return };
     let server = site.server();
-    let make =
-        "CREATE ROLE nobody LOGIN PASSWORD 'secret'; GRANT CREATE ON DATABASE postgres TO nobody";
-    server.psql("postgres", make).unwrap();
+    server.psql("postgres", "CREATE ROLE nobody LOGIN PASSWORD 'secret'").unwrap();
+    server.psql("postgres", "GRANT CREATE ON DATABASE postgres TO nobody").unwrap();
     let mut config = ProviderConfig::new(as_nobody(&server.url()));
     config.connect_timeout = Duration::from_secs(2);
     let store = PostgresProvider::new_with_config(config.clone()).await.unwrap();
     store.enqueue_for_orchestrator(event("before"), None).await.unwrap();
     // Whoever comes first takes what is left, and what the store gives back.
-    server
-        .psql(
-            "postgres",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'nobody'",
-        )
-        .unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'nobody'";
+    server.psql("postgres", end).unwrap();
     let mut hogs = Vec::new();
     while let Ok((hog, connection)) = tokio_postgres::connect(&config.url, NoTls).await {
         tokio::spawn(connection);
@@ -67,25 +62,24 @@ fn a_server_that_is_read_only_for_a_while_is_waited_for() {
     let crew = site.start(&[]);
     site.fault("read-only");
     let set = |value: &str| {
-        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {value}");
-        site.server()
-            .psql("postgres", &format!("SET default_transaction_read_only = off; {set}"))
-            .ok();
-        let mut statements = vec!["SET default_transaction_read_only = off".to_owned(), set];
-        statements.push("SELECT pg_reload_conf()".to_owned());
+        let statements = [
+            "SET default_transaction_read_only = off",
+            &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"),
+            "SELECT pg_reload_conf()",
+        ];
         on_a_thread(async {
             let client = stranger(&config(&site.stage.folder)).await;
-            for statement in &statements {
+            for statement in statements {
                 client.batch_execute(statement).await.unwrap();
             }
         });
     };
     set("on");
     std::thread::sleep(Duration::from_secs(2));
-    let store = on_a_thread(PostgresProvider::new_with_config(config(&site.stage.folder)));
-    let refused =
-        on_a_thread(async { store.unwrap().enqueue_for_orchestrator(event("x"), None).await });
-    let refused = refused.unwrap_err();
+    let refused = on_a_thread(async {
+        let store = PostgresProvider::new_with_config(config(&site.stage.folder)).await.unwrap();
+        store.enqueue_for_orchestrator(event("x"), None).await.unwrap_err()
+    });
     assert!(refused.is_retryable() && refused.to_string().contains("read-only"), "{refused}");
     set("off");
     let progress = site.progress(16);

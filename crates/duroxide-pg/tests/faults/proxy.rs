@@ -38,8 +38,8 @@ struct State {
 impl Proxy {
     /// Listens, and passes connections on to a port of this machine.
     pub(crate) fn start(server: u16) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all();
-        let runtime = { runtime }.build().unwrap();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         let state =
             State { way: AtomicU8::new(0), cut: AtomicU32::new(0), news: watch::channel(()).0 };
         let state = Arc::new(state);

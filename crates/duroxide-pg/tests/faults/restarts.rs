@@ -36,5 +36,5 @@ fn a_server_that_crashes_loses_nothing() {
 
 #[test]
 fn an_outage_is_waited_for() {
-    restart(Stop::Fast, 1, Duration::from_secs(6), "outage");
+    restart(Stop::Fast, 1, Duration::from_secs(4), "outage");
 }

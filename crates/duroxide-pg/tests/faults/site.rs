@@ -63,7 +63,7 @@ impl Site {
         let client = [(SEED, seed.as_str()), (AT_ONCE, "16"), (PATIENT, "1")];
         let client = self.stage.start("client", &client);
         let crew = Crew { workers, client };
-        self.progress(30);
+        self.progress(16);
         crew
     }
 

@@ -1,0 +1,127 @@
+//! What a fetch costs does not depend on how much else there is in the store.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use duroxide::providers::{DispatcherCapabilityFilter, Provider, TagFilter, WorkItem};
+use duroxide_pg::PostgresProvider;
+use support::{TestSchema, stranger};
+use tokio_postgres::Client;
+
+const LOCK: Duration = Duration::from_secs(3600);
+const NOW: Duration = Duration::ZERO;
+const FEW: i64 = 100;
+const MANY: i64 = 100_000;
+
+/// Instances that wait for an event or a timer, each with its history and its activities waiting for
+/// a worker that nobody has.
+const FILL: &str = "
+    INSERT INTO instance (id, name, version, execution, created_at, updated_at)
+    SELECT 'waiting ' || n, 'Main', '1.0.0', 1, n, n FROM generate_series(1, $1::bigint) n;
+    INSERT INTO execution (instance, number, status, started_at)
+    SELECT key, 1, 'Running', 1 FROM instance WHERE id LIKE 'waiting %';
+    INSERT INTO history (instance, execution, event, at, stamp, body)
+    SELECT key, 1, e, 1, '0.2.0', '{}' FROM instance, generate_series(1, 3) e
+    WHERE id LIKE 'waiting %';
+    INSERT INTO mailbox (instance, known) SELECT key, true FROM instance WHERE id LIKE 'waiting %';
+    INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
+    SELECT 4000000000000 + key, nextval('positions'), key, 0, 0, '{}' FROM instance
+    WHERE id LIKE 'waiting %';
+    INSERT INTO work (seq, instance, execution, activity, attempts, wake_at, tag_key, payload)
+    SELECT nextval('positions'), key, 1, 2, 0, 4000000000000, 0, '{}' FROM instance
+    WHERE id LIKE 'waiting %';
+    ANALYZE instance; ANALYZE execution; ANALYZE history; ANALYZE mailbox; ANALYZE hidden;
+    ANALYZE work;";
+
+fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Main".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+fn work(id: u64) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "busy".to_owned(),
+        execution_id: 1,
+        id,
+        name: "Work".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+/// A fetch of everything there is, found and not found.
+async fn fetch(store: &PostgresProvider, round: u64) -> Duration {
+    let filter = DispatcherCapabilityFilter::default_for_current_build();
+    store.enqueue_for_orchestrator(start(&format!("new {round}")), None).await.unwrap();
+    store.enqueue_for_worker(work(round)).await.unwrap();
+    let began = Instant::now();
+    let turn = store.fetch_turn(LOCK, NOW, Some(&filter)).await.unwrap();
+    assert!(turn.is_some());
+    assert!(store.fetch_turn(LOCK, NOW, Some(&filter)).await.unwrap().is_none());
+    let item = store.fetch_work_item(LOCK, NOW, None, &TagFilter::DefaultOnly).await.unwrap();
+    assert!(item.is_some());
+    let none = store.fetch_work_item(LOCK, NOW, None, &TagFilter::DefaultOnly).await.unwrap();
+    assert!(none.is_none());
+    began.elapsed()
+}
+
+/// Rows read so far by looking through whole tables, and those found by an index.
+async fn rows_read(client: &Client) -> (i64, i64) {
+    // Counters of other connections arrive when those have been idle for a moment.
+    client.batch_execute("SELECT pg_stat_force_next_flush()").await.ok();
+    let count = "SELECT coalesce(sum(seq_tup_read), 0)::bigint,
+             coalesce(sum(idx_tup_fetch), 0)::bigint
+         FROM pg_stat_user_tables WHERE schemaname = current_schema()
+         AND relname NOT IN ('pin', 'node', 'migration')";
+    let row = client.query_one(count, &[]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+async fn measured(instances: i64) -> (Duration, (i64, i64)) {
+    let schema = TestSchema::new().unwrap();
+    let store = schema.open().await;
+    let client = stranger(&schema.config()).await;
+    client.batch_execute(&FILL.replace("$1", &instances.to_string())).await.unwrap();
+    fetch(&store, 0).await; // Plans are made here.
+    drop(store); // Counters are complete when connections end.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let store = schema.open().await;
+    let before = rows_read(&client).await;
+    let mut best = Duration::MAX;
+    for round in 1..=20 {
+        best = best.min(fetch(&store, round).await);
+    }
+    drop(store);
+    let mut after = rows_read(&client).await;
+    let began = Instant::now();
+    while after.1 <= before.1 && began.elapsed() < Duration::from_secs(5) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        after = rows_read(&client).await;
+    }
+    (best, (after.0 - before.0, after.1 - before.1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fetch_costs_the_same_whoever_else_waits() {
+    if !support::has_server() {
+        return;
+    }
+    let (few, few_rows) = measured(FEW).await;
+    let (many, many_rows) = measured(MANY).await;
+    println!("{FEW} waiting: {few:.1?}, rows read {few_rows:?}; {MANY}: {many:.1?}, {many_rows:?}");
+    assert!(0 < few_rows.1, "nothing was counted");
+    assert!(many_rows.0 < MANY / 10, "tables are looked through: {many_rows:?}");
+    assert!(many_rows.1 <= 2 * few_rows.1 + 200, "{few_rows:?} {many_rows:?}");
+    assert!(many <= 4 * few + Duration::from_millis(20), "{few:?} {many:?}");
+}
