@@ -3,10 +3,11 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use duroxide::providers::Provider;
 
-use crate::journal::Journal;
+use crate::journal::{Journal, Line};
 use crate::process::{Process, SOON};
 use crate::store::Store;
 use crate::{client, company, worker};
@@ -43,10 +44,12 @@ impl Stage {
     /// Starts a worker, and returns when it works.
     pub fn start_worker(&self, settings: &[(&str, &str)]) -> Process {
         let worker = self.start("worker", settings);
-        let id = worker.id();
-        self.journal.wait_for("a worker", SOON, |lines| {
-            lines.iter().any(|line| line.process == id && line.says(&["UP"])).then_some(())
-        });
+        let (id, began) = (worker.id(), Instant::now());
+        let is_up = |line: &Line| line.process == id && line.says(&["UP"]);
+        while !self.journal.read().iter().any(is_up) {
+            assert!(began.elapsed() < SOON, "a worker does not start: {}", worker.read_log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
         worker
     }
 

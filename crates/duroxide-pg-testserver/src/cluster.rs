@@ -81,7 +81,8 @@ impl Cluster {
     }
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// A folder that others cannot look into.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(folder)
 }
 
@@ -94,7 +95,8 @@ fn configure(file: &Path, settings: &[&str]) -> io::Result<()> {
     settings.iter().try_for_each(|setting| writeln!(file, "{setting}"))
 }
 
-fn free_port() -> io::Result<u16> {
+/// A port of loopback that nobody uses at the moment.
+pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! [`shared`] is what most tests use: the first process that asks starts a server in a temporary
 //! folder, later ones find it, and a keeper ends it and removes the folder soon after the last of
-//! them is gone, however that ended. [`Server`] is one that a test may stop and break. Both listen
+//! them is gone, however that ended. [`Server`] is one that a test may stop and break, [`Pooler`]
+//! stands in front of one. Both listen
 //! on loopback only and want a password.
 //!
 //! `DUROXIDE_PG_URL` names a server of your own instead of the shared one, `DUROXIDE_PG_BIN` the
@@ -13,7 +14,9 @@ mod programs;
 mod cluster;
 mod shared;
 mod server;
+mod pooler;
 
+pub use pooler::Pooler;
 pub use server::{Options, Server, Stop};
 pub use shared::{Shared, shared};
 

@@ -15,6 +15,7 @@ mod sqlstates;
 mod network;
 mod limits;
 mod contention;
+mod pooler;
 
 use duroxide_fleet::Stage;
 

@@ -67,6 +67,7 @@ fn change(config: &mut ProviderConfig, setting: &str) {
     let (name, value) = setting.split_once('=').unwrap();
     match name {
         "listen" => config.listen = value == "on",
+        "pooler" => config.through_pooler = value == "on",
         "pool" => config.pool_size = value.parse().unwrap(),
         "timeout_ms" => config.statement_timeout = Duration::from_millis(value.parse().unwrap()),
         other => panic!("no such setting: {other}"),
