@@ -69,17 +69,21 @@ DECLARE
     v_locked bigint;
 BEGIN
     LOOP
-        v_keys := duroxide.keys_of(p_ids);
-        IF array_position(v_keys, NULL) IS NOT NULL THEN
-            PERFORM duroxide.note_ids(p_ids);
+        v_keys := '{}';
+        IF cardinality(p_ids) > 0 THEN
             v_keys := duroxide.keys_of(p_ids);
+            IF array_position(v_keys, NULL) IS NOT NULL THEN
+                PERFORM duroxide.note_ids(p_ids);
+                v_keys := duroxide.keys_of(p_ids);
+            END IF;
         END IF;
         SELECT count(*) FILTER (WHERE m.instance = ANY (v_keys)) INTO v_locked FROM (
             SELECT b.instance FROM duroxide.mailbox b
             WHERE b.instance = ANY (v_keys || p_also) ORDER BY b.instance FOR UPDATE) m;
         -- One may have been deleted between the look and the lock.
-        EXIT WHEN v_locked = (SELECT count(DISTINCT k) FROM unnest(v_keys) k)
-            AND array_position(v_keys, NULL) IS NULL;
+        EXIT WHEN v_locked = cardinality(v_keys);
+        EXIT WHEN array_position(v_keys, NULL) IS NULL
+            AND v_locked = (SELECT count(DISTINCT k) FROM unnest(v_keys) k);
     END LOOP;
     RETURN v_keys;
 END
@@ -150,52 +154,69 @@ BEGIN
 END
 $body$;
 
--- Messages have come: mailboxes of the known are ready, the others are looked at.
+-- Messages have come: mailboxes of the known are ready, and those that a start reaches; the others are
+-- looked at, unless what came is one more of what waits already.
 CREATE FUNCTION duroxide.rouse(p_keys bigint[], p_kinds smallint[], p_retention bigint)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_unknown bigint[];
+    v_others bigint[];
 BEGIN
-    UPDATE duroxide.mailbox m SET state = 1, head = h.seq
-    FROM (SELECT DISTINCT u.key FROM unnest(p_keys) u(key)) k
-    CROSS JOIN LATERAL (
-        SELECT q.seq FROM duroxide.message q
-        WHERE q.instance = k.key ORDER BY q.seq LIMIT 1) h
-    WHERE m.instance = k.key AND m.state IN (0, 1) AND (m.known OR m.state = 1)
-    AND m.head IS DISTINCT FROM h.seq;
-    -- One more of what waits already changes nothing, however many there are.
-    v_unknown := array(
-        SELECT m.instance FROM duroxide.mailbox m JOIN (
+    WITH come AS MATERIALIZED (
+        SELECT m.instance, m.known, m.state, m.head, u.any_start, u.all_queue
+        FROM (
             SELECT u.key, bool_or(u.kind = 1) AS any_start, bool_and(u.kind = 2) AS all_queue
-            FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u ON u.key = m.instance
-        WHERE NOT m.known AND (m.state = 0 OR m.state = 3 AND u.any_start
-            OR m.state = 4 AND NOT u.all_queue));
-    IF cardinality(v_unknown) > 0 THEN
-        PERFORM duroxide.settle(v_unknown, p_retention);
+            FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u
+        JOIN duroxide.mailbox m ON m.instance = u.key),
+    ready AS (
+        UPDATE duroxide.mailbox m SET state = 1, head = (
+            SELECT q.seq FROM duroxide.message q
+            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1)
+        FROM come c
+        WHERE m.instance = c.instance AND c.state = 0 AND CASE WHEN c.known
+            THEN EXISTS (SELECT FROM duroxide.message q WHERE q.instance = c.instance)
+            ELSE c.any_start AND EXISTS (SELECT FROM duroxide.message q
+                WHERE q.instance = c.instance AND q.kind = 1) END
+        RETURNING m.instance)
+    SELECT array_agg(c.instance) INTO v_others FROM come c
+    WHERE NOT c.known AND (c.state = 0 AND c.instance NOT IN (SELECT r.instance FROM ready r)
+        OR c.state = 3 AND c.any_start OR c.state = 4 AND NOT c.all_queue)
+    OR c.state = 1 AND EXISTS (SELECT FROM duroxide.message q
+        WHERE q.instance = c.instance AND q.seq < c.head);
+    IF v_others IS NOT NULL THEN
+        PERFORM duroxide.settle(v_others, p_retention);
     END IF;
 END
 $body$;
 
--- Puts messages into mailboxes, now or when they are due, in the order given (R8.10, R8.53).
+-- Puts messages into mailboxes, now or when they are due, in the order given (R8.10, R8.53). All are
+-- due at once if `p_due` is null.
 CREATE FUNCTION duroxide.post(
     p_keys bigint[], p_kinds smallint[], p_due bigint[], p_payloads text[],
     p_now bigint, p_retention bigint)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_seqs bigint[] := array(
-        SELECT nextval('duroxide.positions'::regclass)
-        FROM generate_series(1, cardinality(p_keys)));
+    v_seqs bigint[];
+    v_hides boolean := p_due IS NOT NULL AND p_now < ANY (p_due);
 BEGIN
-    INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-    SELECT u.key, u.seq, u.kind, 0, p_now, u.payload
-    FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
-    WHERE coalesce(u.due, 0) <= p_now;
-    INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
-    SELECT u.due, u.seq, u.key, u.kind, 0, u.payload
-    FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
-    WHERE u.due > p_now;
+    IF NOT v_hides THEN
+        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
+        SELECT u.key, nextval('duroxide.positions'::regclass), u.kind, 0, p_now, u.payload
+        FROM unnest(p_keys, p_kinds, p_payloads) u(key, kind, payload);
+    ELSE
+        v_seqs := array(
+            SELECT nextval('duroxide.positions'::regclass)
+            FROM generate_series(1, cardinality(p_keys)));
+        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
+        SELECT u.key, u.seq, u.kind, 0, p_now, u.payload
+        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+        WHERE coalesce(u.due, 0) <= p_now;
+        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
+        SELECT u.due, u.seq, u.key, u.kind, 0, u.payload
+        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+        WHERE u.due > p_now;
+    END IF;
     PERFORM duroxide.rouse(p_keys, p_kinds, p_retention);
 END
 $body$;
@@ -211,7 +232,8 @@ DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
 BEGIN
     PERFORM duroxide.post(v_keys, p_kinds,
-        array(SELECT v_now + u.delay FROM unnest(p_delays) WITH ORDINALITY u(delay, n) ORDER BY u.n),
+        CASE WHEN 0 < ANY (p_delays) THEN array(SELECT v_now + u.delay
+            FROM unnest(p_delays) WITH ORDINALITY u(delay, n) ORDER BY u.n) END,
         p_payloads, v_now, p_retention);
 END
 $body$;

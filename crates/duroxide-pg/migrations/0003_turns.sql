@@ -95,13 +95,13 @@ $body$;
 -- with one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
--- there are pins the caller does not know: then it has to ask again. The next thing to happen is told
--- if there are fewer turns than asked for.
+-- there are pins the caller does not know: then it has to ask again. `more`: there may be more. The ends of the locks taken here
+-- are not among the next things to happen; whoever asks again before then is told.
 CREATE FUNCTION duroxide.fetch_turns(
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
     p_node bigint, p_alone boolean, p_now bigint, p_retention bigint)
 RETURNS TABLE (
-    now_ms bigint, next_due bigint, new_pins boolean,
+    now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
     seqs bigint[], payloads text[], attempts bigint, last_event bigint,
     kv_keys text[], kv_values text[], kv_times bigint[])
@@ -111,21 +111,30 @@ DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_pins integer[] := p_pins;
     v_keys bigint[];
+    v_count bigint;
     v_due bigint;
+    v_more boolean;
 BEGIN
     IF p_alone THEN
-        PERFORM duroxide.be_brief();
+        PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
     END IF;
+    SELECT (SELECT count(*) FROM duroxide.pin), least(
+        (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1),
+        (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
+            ORDER BY wake_at LIMIT 1)) INTO v_count, v_due;
     IF p_pins IS NULL THEN
         v_pins := array(SELECT p.id FROM duroxide.pin p) || 0;
     -- Pins are never removed: as many as are known are those that are known.
-    ELSIF (SELECT count(*) FROM duroxide.pin) <> p_known_pins THEN
-        RETURN QUERY SELECT v_now, v_now, true, NULL::bigint, NULL, NULL::uuid, NULL, NULL,
+    ELSIF v_count <> p_known_pins THEN
+        RETURN QUERY SELECT v_now, v_now, true, false, NULL::bigint, NULL, NULL::uuid, NULL, NULL,
             NULL::bigint, NULL, NULL::bigint[], NULL::text[], NULL::bigint, NULL::bigint,
             NULL::text[], NULL::text[], NULL::bigint[];
         RETURN;
     END IF;
-    PERFORM duroxide.advance(v_now, p_retention);
+    IF v_due <= v_now THEN
+        PERFORM duroxide.advance(v_now, p_retention);
+        v_due := duroxide.next_turn_due();
+    END IF;
     v_keys := array(
         SELECT c.instance FROM unnest(v_pins) p(pin)
         CROSS JOIN LATERAL (
@@ -133,11 +142,8 @@ BEGIN
             WHERE m.pin = p.pin AND m.head IS NOT NULL
             ORDER BY m.head LIMIT p_max FOR UPDATE SKIP LOCKED) c
         ORDER BY c.head LIMIT p_max);
-    IF cardinality(v_keys) < p_max THEN
-        v_due := duroxide.next_turn_due();
-    END IF;
     IF cardinality(v_keys) = 0 THEN
-        RETURN QUERY SELECT v_now, v_due, false, NULL::bigint, NULL,
+        RETURN QUERY SELECT v_now, v_due, false, false, NULL::bigint, NULL,
             NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
             NULL::bigint, NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
         RETURN;
@@ -147,8 +153,10 @@ BEGIN
         taken = array(
             SELECT q.seq FROM duroxide.message q WHERE q.instance = m.instance ORDER BY q.seq)
     WHERE m.instance = ANY (v_keys);
+    v_more := cardinality(v_keys) = p_max
+        AND EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
     RETURN QUERY
-        SELECT v_now, v_due, false, i.key, i.id, m.token, i.name, i.version,
+        SELECT v_now, v_due, false, v_more, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             (SELECT l.event FROM duroxide.history l
                 WHERE l.instance = i.key AND l.execution = coalesce(i.execution, e.number, 1)

@@ -4,7 +4,8 @@
 CREATE FUNCTION duroxide.note_pins(p_pins text[]) RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
-    IF EXISTS (SELECT FROM unnest(p_pins) u(pin) WHERE u.pin IS NOT NULL
+    IF array_remove(p_pins, NULL) <> '{}'
+        AND EXISTS (SELECT FROM unnest(p_pins) u(pin) WHERE u.pin IS NOT NULL
         AND NOT EXISTS (SELECT FROM duroxide.pin p WHERE p.version = u.pin COLLATE "C")) THEN
         INSERT INTO duroxide.pin (version)
         SELECT DISTINCT u.pin COLLATE "C" FROM unnest(p_pins) u(pin)
@@ -74,34 +75,31 @@ CREATE FUNCTION duroxide.record_executions(
     p_statuses text[], p_outputs text[], p_pins text[], p_now bigint)
 RETURNS void
 LANGUAGE plpgsql AS $body$
-DECLARE
-    v_new bigint[];
 BEGIN
-    WITH added AS (
-        INSERT INTO duroxide.execution
-            (instance, number, status, pin, started_at, completed_at, started, outcome, output)
-        SELECT u.key, u.number, coalesce(u.status, 'Running'), coalesce(p.id, 0), p_now,
-            CASE WHEN u.status <> 'Running' THEN p_now END, u.started, u.outcome,
-            CASE WHEN u.status IS NOT NULL THEN u.output END
+    WITH given AS MATERIALIZED (
+        SELECT u.*, e.instance IS NULL AS is_new, p.id AS pin_id
         FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
             u(key, number, started, outcome, status, output, pin)
-        LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"
-        ON CONFLICT DO NOTHING RETURNING instance)
-    SELECT array_agg(a.instance) INTO v_new FROM added a;
-    UPDATE duroxide.execution e SET
-        status = coalesce(u.status, e.status),
-        output = CASE WHEN u.status IS NULL THEN e.output ELSE u.output END,
-        completed_at = CASE WHEN u.status IS NULL THEN e.completed_at
-            WHEN u.status <> 'Running' THEN p_now END,
-        started = coalesce(u.started, e.started),
-        outcome = greatest(u.outcome, e.outcome),
-        pin = coalesce(p.id, e.pin)
-    FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
-        u(key, number, started, outcome, status, output, pin)
-    LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"
-    WHERE e.instance = u.key AND e.number = u.number
-    AND coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL
-    AND (v_new IS NULL OR u.key <> ALL (v_new));
+        LEFT JOIN duroxide.execution e ON e.instance = u.key AND e.number = u.number
+        LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"),
+    changed AS (
+        UPDATE duroxide.execution e SET
+            status = coalesce(u.status, e.status),
+            output = CASE WHEN u.status IS NULL THEN e.output ELSE u.output END,
+            completed_at = CASE WHEN u.status IS NULL THEN e.completed_at
+                WHEN u.status <> 'Running' THEN p_now END,
+            started = coalesce(u.started, e.started),
+            outcome = greatest(u.outcome, e.outcome),
+            pin = coalesce(u.pin_id, e.pin)
+        FROM given u
+        WHERE NOT u.is_new AND e.instance = u.key AND e.number = u.number
+        AND coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL)
+    INSERT INTO duroxide.execution
+        (instance, number, status, pin, started_at, completed_at, started, outcome, output)
+    SELECT u.key, u.number, coalesce(u.status, 'Running'), coalesce(u.pin_id, 0), p_now,
+        CASE WHEN u.status <> 'Running' THEN p_now END, u.started, u.outcome,
+        CASE WHEN u.status IS NOT NULL THEN u.output END
+    FROM given u WHERE u.is_new;
 END
 $body$;
 
@@ -126,8 +124,8 @@ $body$;
 -- place `p_opened` + 1 on are not noted if they are new. All other arrays have an entry per turn, or
 -- say with `…_turns` to which turn an entry belongs. Of one instance there is one turn at most.
 --
--- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken), and
--- that event's id.
+-- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken), that
+-- event's id, and whether messages have come meanwhile that make another turn.
 CREATE FUNCTION duroxide.commit_turns(
     p_ids text[], p_opened integer,
     p_keys bigint[], p_tokens uuid[], p_executions bigint[],
@@ -142,7 +140,7 @@ CREATE FUNCTION duroxide.commit_turns(
     c_turns integer[], c_ids integer[], c_executions bigint[], c_activities bigint[],
     m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
     p_now bigint, p_retention bigint)
-RETURNS TABLE (result smallint, taken_event bigint)
+RETURNS TABLE (result smallint, taken_event bigint, is_ready boolean)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
@@ -152,9 +150,13 @@ DECLARE
     v_results smallint[];
     v_taken bigint[];
     v_ok bigint[];
+    v_ready bigint[];
 BEGIN
     PERFORM duroxide.note_pins(p_pins);
-    v_others := duroxide.keys_of(p_ids[p_opened + 1 :]);
+    v_others := '{}';
+    IF p_opened < cardinality(p_ids) THEN
+        v_others := duroxide.keys_of(p_ids[p_opened + 1 :]);
+    END IF;
     v_targets := duroxide.open_mailboxes(p_ids[: p_opened], p_keys || v_others) || v_others;
 
     v_now := coalesce(p_now, duroxide.now_ms());
@@ -209,26 +211,29 @@ BEGIN
             e(turn, id, source, at, stamp, body)
         WHERE v_results[e.turn] = 0;
 
-        PERFORM duroxide.record_kv(
-            array(SELECT t.key FROM unnest(p_keys, v_results, p_cleared) t(key, result, cleared)
-                WHERE t.result = 0 AND t.cleared),
-            k.keys, k.names, k.vals, k.times,
-            array(SELECT t.key FROM unnest(p_keys, v_results, p_statuses) t(key, result, status)
-                WHERE t.result = 0 AND t.status IN ('Completed', 'ContinuedAsNew', 'Failed')))
-        FROM (
-            SELECT array_agg(p_keys[u.turn]) AS keys, array_agg(u.name) AS names,
-                array_agg(u.value) AS vals, array_agg(u.at) AS times
-            FROM unnest(k_turns, k_names, k_values, k_times) u(turn, name, value, at)
-            WHERE v_results[u.turn] = 0) k;
+        IF cardinality(k_turns) > 0 OR true = ANY (p_cleared)
+            OR p_statuses && ARRAY['Completed', 'ContinuedAsNew', 'Failed'] THEN
+            PERFORM duroxide.record_kv(
+                array(SELECT t.key FROM unnest(p_keys, v_results, p_cleared) t(key, result, cleared)
+                    WHERE t.result = 0 AND t.cleared),
+                k.keys, k.names, k.vals, k.times,
+                array(SELECT t.key FROM unnest(p_keys, v_results, p_statuses) t(key, result, status)
+                    WHERE t.result = 0 AND t.status IN ('Completed', 'ContinuedAsNew', 'Failed')))
+            FROM (
+                SELECT array_agg(p_keys[u.turn]) AS keys, array_agg(u.name) AS names,
+                    array_agg(u.value) AS vals, array_agg(u.at) AS times
+                FROM unnest(k_turns, k_names, k_values, k_times) u(turn, name, value, at)
+                WHERE v_results[u.turn] = 0) k;
+        END IF;
 
         IF cardinality(w_turns) > 0 THEN
-            PERFORM duroxide.queue_work(
-                array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.execution ORDER BY u.n),
-                array_agg(u.activity ORDER BY u.n), array_agg(u.tag ORDER BY u.n),
-                array_agg(u.session ORDER BY u.n), array_agg(u.payload ORDER BY u.n))
+            INSERT INTO duroxide.work
+                (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
+            SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
+                u.activity, 0, duroxide.tag_key(u.tag), u.tag, u.session, u.payload
             FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions, w_payloads)
-                WITH ORDINALITY u(turn, id, execution, activity, tag, session, payload, n)
-            WHERE v_results[u.turn] = 0 HAVING count(*) > 0;
+                u(turn, id, execution, activity, tag, session, payload)
+            WHERE v_results[u.turn] = 0;
         END IF;
         IF cardinality(c_turns) > 0 THEN
             -- After what this commit queues (R8.52).
@@ -241,7 +246,7 @@ BEGIN
             WHERE w.seq = d.seq;
         END IF;
 
-        PERFORM duroxide.release(v_ok, p_retention);
+        v_ready := duroxide.release(v_ok, p_retention);
         IF cardinality(m_turns) > 0 THEN
             PERFORM duroxide.post(
                 array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.kind ORDER BY u.n),
@@ -257,36 +262,41 @@ BEGIN
         PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
             WHERE m.instance = ANY (v_targets) AND NOT m.known AND m.state = 0), p_retention);
     END IF;
-    RETURN QUERY SELECT u.result, u.event
-        FROM unnest(v_results, v_taken) WITH ORDINALITY u(result, event, n) ORDER BY u.n;
+    RETURN QUERY SELECT u.result, u.event, coalesce(u.key = ANY (v_ready), false)
+        FROM unnest(v_results, v_taken, p_keys) WITH ORDINALITY u(result, event, key, n)
+        ORDER BY u.n;
 END
 $body$;
 
--- Opens mailboxes whose locks were used up (R8.54).
-CREATE FUNCTION duroxide.release(p_keys bigint[], p_retention bigint) RETURNS void
+-- Opens mailboxes whose locks were used up (R8.54); those that are ready again.
+CREATE FUNCTION duroxide.release(p_keys bigint[], p_retention bigint) RETURNS bigint[]
 LANGUAGE plpgsql AS $body$
 DECLARE
+    v_ready bigint[];
     v_unknown bigint[];
 BEGIN
-    UPDATE duroxide.mailbox m SET
-        token = NULL, node = NULL, taken = NULL, counted = false, wake_at = NULL,
-        known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
-        state = CASE WHEN s.known AND s.head IS NOT NULL THEN 1 ELSE 0 END
-    FROM (
-        SELECT i.key, CASE WHEN i.name IS NULL THEN 0 ELSE i.pin END AS pin,
-            i.name IS NOT NULL OR coalesce((
-                SELECT e.started IS NOT NULL FROM duroxide.execution e
-                WHERE e.instance = i.key ORDER BY e.number DESC LIMIT 1), false) AS known,
-            (SELECT q.seq FROM duroxide.message q
-                WHERE q.instance = i.key ORDER BY q.seq LIMIT 1) AS head
-        FROM duroxide.instance i WHERE i.key = ANY (p_keys)) s
-    WHERE m.instance = s.key;
-    v_unknown := array(
-        SELECT m.instance FROM duroxide.mailbox m
-        WHERE m.instance = ANY (p_keys) AND NOT m.known);
-    IF cardinality(v_unknown) > 0 THEN
+    WITH opened AS (
+        UPDATE duroxide.mailbox m SET
+            token = NULL, node = NULL, taken = NULL, counted = false, wake_at = NULL,
+            known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
+            state = CASE WHEN s.known AND s.head IS NOT NULL THEN 1 ELSE 0 END
+        FROM (
+            SELECT i.key, CASE WHEN i.name IS NULL THEN 0 ELSE i.pin END AS pin,
+                i.name IS NOT NULL OR coalesce((
+                    SELECT e.started IS NOT NULL FROM duroxide.execution e
+                    WHERE e.instance = i.key ORDER BY e.number DESC LIMIT 1), false) AS known,
+                (SELECT q.seq FROM duroxide.message q
+                    WHERE q.instance = i.key ORDER BY q.seq LIMIT 1) AS head
+            FROM duroxide.instance i WHERE i.key = ANY (p_keys)) s
+        WHERE m.instance = s.key
+        RETURNING m.instance, m.known, m.head)
+    SELECT array_agg(o.instance) FILTER (WHERE o.head IS NOT NULL),
+        array_agg(o.instance) FILTER (WHERE NOT o.known) INTO v_ready, v_unknown FROM opened o;
+    IF v_unknown IS NOT NULL THEN
         PERFORM duroxide.settle(v_unknown, p_retention);
+        v_ready := v_ready || v_unknown;
     END IF;
+    RETURN coalesce(v_ready, '{}');
 END
 $body$;
 

@@ -100,14 +100,13 @@ END
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
--- row is one. If there is none, one row tells the time and the next thing to happen, which is told
--- if there are fewer than asked for. The secret is as for turns. Without an
--- owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
+-- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
+-- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_alone boolean, p_now bigint)
 RETURNS TABLE (
-    now_ms bigint, next_due bigint, seq bigint, token uuid, attempts bigint, payload text)
+    now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
@@ -115,16 +114,18 @@ DECLARE
     v_seqs bigint[];
     v_bound bigint;
     v_due bigint;
+    v_more boolean;
 BEGIN
     IF p_alone THEN
-        PERFORM duroxide.be_brief();
+        PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
     END IF;
-    IF (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL
-        ORDER BY wake_at LIMIT 1) <= v_now THEN
+    v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
+    IF v_due <= v_now THEN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         UPDATE duroxide.work SET wake_at = NULL WHERE seq = ANY (v_seqs);
+        v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
     IF p_owner IS NOT NULL THEN
@@ -135,18 +136,20 @@ BEGIN
                 || v_bound;
         END IF;
     END IF;
-    IF cardinality(v_seqs) < p_max THEN
-        v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
-    END IF;
     IF cardinality(v_seqs) = 0 THEN
-        RETURN QUERY SELECT v_now, v_due, NULL::bigint, NULL::uuid, NULL::bigint, NULL;
+        RETURN QUERY SELECT v_now, v_due, false, NULL::bigint, NULL::uuid, NULL::bigint, NULL;
         RETURN;
     END IF;
     UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
         attempts = least(w.attempts + 1, 4294967295)
     WHERE w.seq = ANY (v_seqs);
+    -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
+    v_more := (cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
+        EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+        OR p_owner IS NOT NULL AND EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL));
     RETURN QUERY
-        SELECT v_now, v_due, w.seq, w.token, w.attempts, w.payload
+        SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
         FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq;
 END
 $body$;
@@ -196,8 +199,8 @@ BEGIN
         WHERE w.seq = u.seq AND u.result = 0 RETURNING w.session)
     SELECT array_agg(DISTINCT g.session) INTO v_sessions FROM gone g WHERE g.session IS NOT NULL;
     PERFORM duroxide.post(
-        array_agg(v_keys[u.target] ORDER BY u.n), array_agg(0::smallint),
-        array_agg(NULL::bigint), array_agg(u.payload ORDER BY u.n), v_now, p_retention)
+        array_agg(v_keys[u.target] ORDER BY u.n), array_agg(0::smallint), NULL,
+        array_agg(u.payload ORDER BY u.n), v_now, p_retention)
     FROM unnest(p_targets, p_payloads, v_results) WITH ORDINALITY u(target, payload, result, n)
     WHERE u.result = 0 AND u.target IS NOT NULL HAVING count(*) > 0;
     IF 0 <> ANY (v_results) THEN

@@ -88,6 +88,11 @@ impl PgError {
         matches!(self, Self::Database { code, .. } if passing.contains(&code.as_str()))
     }
 
+    /// Whether a key was violated, of which general functions tell more than those for common cases.
+    pub(crate) fn is_violated_key(&self) -> bool {
+        matches!(self, Self::Database { code, .. } if code == "23505")
+    }
+
     /// Whether the connection is of no use any more.
     pub(crate) fn spoils_connection(&self) -> bool {
         match self {

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("admin", include_str!("../migrations/0006_admin.sql")),
     ("views", include_str!("../migrations/0007_views.sql")),
     ("nodes", include_str!("../migrations/0008_nodes.sql")),
+    ("alone", include_str!("../migrations/0009_alone.sql")),
 ];
 
 /// Longest name PostgreSQL keeps whole.

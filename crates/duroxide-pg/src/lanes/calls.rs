@@ -198,7 +198,7 @@ fn commit_verdict(row: &Row, draft: Option<&CommitDraft>) -> Result<(), Failure>
     }
 }
 
-fn lock_verdict(code: i16) -> Result<(), Failure> {
+pub(super) fn lock_verdict(code: i16) -> Result<(), Failure> {
     match code {
         0 => Ok(()),
         2 => Err(Refusal::LockExpired.into()),

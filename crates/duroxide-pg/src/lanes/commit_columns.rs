@@ -10,8 +10,8 @@ use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
 
-const COMMIT: &str = "SELECT result, taken_event FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6,
-     $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+const COMMIT: &str = "SELECT result, taken_event, is_ready
+     FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
      $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)";
 
 /// The call that commits turns of different instances.

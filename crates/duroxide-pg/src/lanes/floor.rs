@@ -47,20 +47,23 @@ pub(super) struct Batch {
     pub(super) ops: Vec<Waiting>,
     pub(super) looks: Vec<Look>,
     pub(super) feed: Feed,
+    /// What is alone may be one of the common cases.
+    pub(super) is_common: bool,
     going_back: usize,
 }
 
 impl Batch {
-    /// An op alone.
-    pub(super) fn of(waiting: Waiting) -> Self {
+    /// An op alone, not one of the common cases.
+    pub(super) fn uncommon(waiting: Waiting) -> Self {
         let mut batch = Self { ops: vec![waiting], ..Self::default() };
         batch.note_feed();
         batch
     }
 
-    /// Whether it can be taken apart.
-    pub(super) fn is_many(&self) -> bool {
-        1 < self.ops.len() + self.looks.len() && !self.ops.is_empty()
+    /// Whether what is wrong with the whole may be wrong with a part only.
+    pub(super) fn can_be_parted(&self, error: &PgError) -> bool {
+        let is_many = 1 < self.ops.len() + self.looks.len() && !self.ops.is_empty();
+        is_many && error.may_be_about_one() || self.is_common && error.is_violated_key()
     }
 
     fn note_feed(&mut self) {
@@ -338,7 +341,7 @@ impl Floor {
 
 impl State {
     fn take_batch(&mut self, now: Instant) -> Option<Batch> {
-        let mut batch = Batch { ops: self.take_ops(), ..Batch::default() };
+        let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
         batch.note_feed();
         // What goes back in another transaction is not to be missed by a look that is asked for
         // after it, nor what a look holds whose fetchers are all gone.

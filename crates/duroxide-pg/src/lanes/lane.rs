@@ -38,12 +38,15 @@ impl Lane {
 
     async fn carry(&mut self, batch: Batch) {
         match self.attempt(&batch).await {
-            Ok(outcome) => self.hand_out(batch, outcome),
-            Err(error) if batch.is_many() && error.may_be_about_one() => {
+            Ok(outcome) => {
+                for op in self.hand_out(batch, outcome) {
+                    Box::pin(self.carry(Batch::uncommon(op))).await;
+                }
+            }
+            Err(error) if batch.can_be_parted(&error) => {
                 tracing::debug!(target: "duroxide::providers::postgres", %error, "one by one");
-                let ops = self.take_apart(batch);
-                for op in ops {
-                    Box::pin(self.carry(Batch::of(op))).await;
+                for op in self.take_apart(batch) {
+                    Box::pin(self.carry(Batch::uncommon(op))).await;
                 }
             }
             Err(error) => self.fail(batch, &error),
@@ -105,11 +108,14 @@ impl Lane {
         Ok(())
     }
 
-    /// Tells everybody what came of it.
-    fn hand_out(&self, batch: Batch, outcome: Outcome) {
+    /// Tells everybody what came of it; those are left that were not the common case they seemed.
+    fn hand_out(&self, batch: Batch, outcome: Outcome) -> Vec<Waiting> {
         let (store, floor) = (&self.store, &self.store.floor);
         let rode: Vec<u64> = batch.looks.iter().map(|look| look.desk).collect();
         floor.conclude(&batch, &rode, true);
+        if outcome.has_turns && !batch.looks.iter().any(|look| look.fetch.queue() == Queue::Turns) {
+            floor.ring(Queue::Turns);
+        }
         if let Some(due) = batch.feed.due_in(store.now_ms()) {
             floor.expect(Queue::Turns, tokio::time::Instant::now() + due);
         }
@@ -120,12 +126,18 @@ impl Lane {
                 None => floor.look_again(look.desk),
             }
         }
+        let mut uncommon = Vec::new();
         for (waiting, verdict) in batch.ops.into_iter().zip(outcome.verdicts) {
+            let Some(verdict) = verdict else {
+                uncommon.push(waiting);
+                continue;
+            };
             if let (Some(bell), Ok(())) = (waiting.bell, &verdict) {
                 store.board.ring(bell);
             }
             waiting.answer(verdict);
         }
+        uncommon
     }
 
     /// Lets other nodes know what this one did not take at once, and what clients may wait for.
@@ -136,7 +148,7 @@ impl Lane {
         let pins = self.store.known_pins();
         let turns = batch.leaves(Queue::Turns, outcome, &pins);
         let work = batch.leaves(Queue::Work, outcome, &pins);
-        let done = batch.ops.iter().zip(&outcome.verdicts).filter(|(_, verdict)| verdict.is_ok());
+        let done = batch.ops.iter().zip(&outcome.verdicts).filter(|(_, verdict)| matches!(verdict, Some(Ok(()))));
         self.store.outbox.add(|news| {
             news.turns |= turns;
             news.work |= work;

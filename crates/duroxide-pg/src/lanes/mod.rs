@@ -7,6 +7,7 @@
 //! Reading order: `op.rs` (what can be asked), `desk.rs` and `floor.rs` (where it waits), `lane.rs`
 //! (who carries it), `transaction.rs` (how), `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
+mod alone;
 mod call;
 mod calls;
 mod catch;

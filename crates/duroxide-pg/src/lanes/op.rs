@@ -124,8 +124,8 @@ impl Op {
             Self::Enqueue { delay, .. } => feed.note_delay(*delay),
             Self::QueueWork(draft) => feed.add_work(draft),
             Self::Commit(draft) => {
-                // Messages that came during the turn wait for its end.
-                feed.turns = true;
+                // Whether messages came during the turn, its answer tells.
+                feed.turns |= draft.messages.iter().any(|message| message.due.is_none());
                 draft.work.iter().for_each(|work| feed.add_work(work));
                 let due = draft.messages.iter().filter_map(|message| message.due);
                 due.for_each(|due| feed.note_due(due));

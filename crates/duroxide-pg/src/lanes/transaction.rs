@@ -7,6 +7,7 @@ use duroxide_core::provider::TagFilter;
 use tokio_postgres::Row;
 
 use super::call::Call;
+use super::alone::{common_call, common_verdict};
 use super::calls::{Terms, call_of, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
 use super::floor::Batch;
@@ -27,10 +28,12 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// What a transaction came to.
 pub(crate) struct Outcome {
-    /// For each op.
-    pub(super) verdicts: Vec<Result<(), Failure>>,
+    /// For each op; `None` if it was not the common case, and has to be done in the general way.
+    pub(super) verdicts: Vec<Option<Result<(), Failure>>>,
     /// For each look; `None` if it has to be taken again.
     pub(super) seen: Vec<Option<Seen>>,
+    /// Messages came during turns that were committed.
+    pub(super) has_turns: bool,
 }
 
 impl Batch {
@@ -47,7 +50,8 @@ impl Batch {
             admits_all(&look.fetch.what) && seen.as_ref().is_some_and(|seen| !seen.is_full)
         };
         let of_queue = |(look, _): &(&Look, &Option<Seen>)| look.fetch.queue() == queue;
-        self.feed.has(queue)
+        let has_more = queue == Queue::Turns && outcome.has_turns;
+        (has_more || self.feed.has(queue))
             && !self.looks.iter().zip(&outcome.seen).filter(of_queue).any(takes_all)
     }
 }
@@ -67,7 +71,15 @@ pub(super) async fn transact(
     if locks_first {
         calls.push(lock_call(&batch.ops));
     }
-    calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms)));
+    let common = match &batch.ops[..] {
+        [only] if batch.is_common => common_call(&only.op, terms),
+        _ => None,
+    };
+    let is_common = common.is_some();
+    match common {
+        Some(call) => calls.push(call),
+        None => calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms))),
+    }
     calls.extend(batch.looks.iter().map(|look| look_call(store, look, is_alone, terms)));
     let is_brief = batch.ops.iter().all(|waiting| waiting.op.is_brief());
     // A look that is alone says itself that it need not be on the disk.
@@ -79,19 +91,27 @@ pub(super) async fn transact(
         answers.next();
     }
     let mut result: Vec<Option<Result<(), Failure>>> = batch.ops.iter().map(|_| None).collect();
+    let mut has_turns = false;
     for (kind, places, ops) in &groups {
         let rows = answers.next().unwrap_or_default();
-        for (place, verdict) in places.iter().zip(verdicts(*kind, ops, &rows)) {
-            result[*place] = Some(verdict);
+        has_turns |= *kind == Kind::Commit && rows.iter().any(is_ready);
+        let each = match ops[..] {
+            [op] if is_common => vec![common_verdict(op, &rows)],
+            _ => verdicts(*kind, ops, &rows).into_iter().map(Some).collect(),
+        };
+        for (place, verdict) in places.iter().zip(each) {
+            result[*place] = verdict;
         }
     }
-    let silence = || Err(Failure::Database(PgError::Timeout));
-    let verdicts = result.into_iter().map(|verdict| verdict.unwrap_or_else(silence)).collect();
     let mut seen = Vec::with_capacity(batch.looks.len());
     for (look, rows) in batch.looks.iter().zip(answers) {
         seen.push(read_look(store, connection, look, rows).await);
     }
-    Ok(Outcome { verdicts, seen })
+    Ok(Outcome { verdicts: result, seen, has_turns })
+}
+
+fn is_ready(row: &Row) -> bool {
+    row.get::<_, Option<bool>>("is_ready") == Some(true)
 }
 
 /// Ops by kind, in the order in which kinds are done, with their places in the batch.
@@ -165,8 +185,7 @@ async fn read_look(
     let due_in = due.map_or(longest, |due| until(due).clamp(PAUSE, longest));
     let place: Option<i64> = first.get(if is_turns { "key" } else { "seq" });
     let rows = if place.is_some() { rows } else { Vec::new() };
-    // Of sessions one is claimed at a time: behind it there may be more for the same owner.
-    let is_full = look.max <= rows.len() || look.fetch.is_of_sessions() && !rows.is_empty();
+    let is_full = !rows.is_empty() && rows.iter().any(|row| row.get("more"));
     Some(Seen { rows, is_full, due_in })
 }
 
