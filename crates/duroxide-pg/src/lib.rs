@@ -40,6 +40,11 @@ mod door;
 mod target;
 mod tls;
 
+/// The guide, so that its examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/postgres.md")]
+mod guide {}
+
 pub use config::{
     DEFAULT_SCHEMA, MigrationPolicy, PasswordSource, ProviderConfig, TlsMode, TlsRoots,
 };

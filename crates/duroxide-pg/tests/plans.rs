@@ -3,9 +3,16 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{DispatcherCapabilityFilter, Provider, TagFilter, WorkItem};
+use duroxide::runtime::Runtime;
+use duroxide::runtime::registry::ActivityRegistry;
+use duroxide::{
+    ActivityContext, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus,
+    RuntimeOptions,
+};
 use duroxide_pg::PostgresProvider;
 use support::{TestSchema, stranger};
 use tokio_postgres::Client;
@@ -132,4 +139,103 @@ async fn a_fetch_costs_the_same_whoever_else_waits() {
     assert!(many_rows.0 < MANY / 10, "tables are looked through: {many_rows:?}");
     assert!(many_rows.1 <= 2 * few_rows.1 + 200, "{few_rows:?} {many_rows:?}");
     assert!(many <= 4 * few + Duration::from_millis(20), "{few:?} {many:?}");
+}
+
+/// Dead rows where fetches look, and nobody who clears them away.
+const LITTER: &str = "
+    ALTER TABLE mailbox SET (autovacuum_enabled = off);
+    ALTER TABLE message SET (autovacuum_enabled = off);
+    ALTER TABLE work SET (autovacuum_enabled = off);
+    INSERT INTO mailbox (instance, known, state, head)
+    SELECT -n, true, 1, -n FROM generate_series(1, 200000) n;
+    INSERT INTO message (instance, seq, kind, attempts, since, payload)
+    SELECT -n, -n, 0, 0, 0, '{}' FROM generate_series(1, 200000) n;
+    INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
+    SELECT -n, -n, 1, 2, 0, 0, '{}' FROM generate_series(1, 200000) n;
+    DELETE FROM mailbox WHERE instance < 0;
+    DELETE FROM message WHERE instance < 0;
+    DELETE FROM work WHERE instance < 0;";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_rows_do_not_slow_a_fetch() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = schema.open().await;
+    let client = stranger(&schema.config()).await;
+    let mut clean = Duration::MAX;
+    for round in 0..ROUNDS {
+        clean = clean.min(fetch(&store, round).await);
+    }
+    client.batch_execute(LITTER).await.unwrap();
+    let mut times = Vec::new();
+    for round in ROUNDS..2 * ROUNDS {
+        times.push(fetch(&store, round).await);
+    }
+    times.sort_unstable();
+    let middle = times[times.len() / 2];
+    println!("four fetches: {clean:.1?}; with 600 000 dead rows about: {middle:.1?}");
+    assert!(middle <= 4 * clean + Duration::from_millis(20), "{clean:?} {times:?}");
+}
+
+// Whatever a node does all day finds its rows by an index.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_looks_through_tables() {
+    let Some(schema) = TestSchema::new() else { return };
+    let filler = schema.open().await;
+    let client = stranger(&schema.config()).await;
+    client.batch_execute(&FILL.replace("$1", &MANY.to_string())).await.unwrap();
+    drop(filler);
+    drop(client);
+    let client = stranger(&schema.config()).await;
+    let before = complete_counters(&client, MANY * 8).await;
+    // Programs of all kinds, from start to end.
+    let store: Arc<dyn Provider> = Arc::new(schema.open().await);
+    work_all_day(Arc::clone(&store)).await;
+    drop(store);
+    let after = complete_counters(&client, before[0] + 500).await;
+    let (through, found) = (after[1] - before[1], after[2] - before[2]);
+    println!("{found} rows found by an index, {through} by looking through tables");
+    assert!(through < MANY / 2, "{through} rows");
+}
+
+/// Hellos, timers, children, sessions, tags, messages and values.
+async fn work_all_day(store: Arc<dyn Provider>) {
+    let echo = |_: ActivityContext, input: String| async move { Ok(input) };
+    let activities = ActivityRegistry::builder().register("Echo", echo).build();
+    let child = |ctx: OrchestrationContext, input: String| async move {
+        ctx.schedule_activity("Echo", input).with_tag("tag").await
+    };
+    let all = |ctx: OrchestrationContext, input: String| async move {
+        if input == "again" {
+            ctx.set_kv_value("key", "value");
+            return ctx.continue_as_new("done").await;
+        }
+        ctx.schedule_timer(Duration::from_millis(5)).await;
+        ctx.schedule_sub_orchestration("Child", input.clone()).await?;
+        ctx.set_custom_status("listens");
+        ctx.dequeue_event("mail").await;
+        let session = ctx.schedule_activity_on_session("Echo", input.clone(), "desk");
+        let loser = ctx.schedule_timer(Duration::from_secs(600));
+        ctx.select2(session, loser).await;
+        Ok(input)
+    };
+    let orchestrations =
+        OrchestrationRegistry::builder().register("Child", child).register("All", all).build();
+    let options = RuntimeOptions { worker_tag_filter: TagFilter::Any, ..RuntimeOptions::default() };
+    let runtime =
+        Runtime::start_with_options(Arc::clone(&store), activities, orchestrations, options).await;
+    let caller = duroxide::Client::new(store);
+    for number in 0..40 {
+        let id = format!("all {number}");
+        caller.start_orchestration(&id, "All", "again").await.unwrap();
+        caller.enqueue_event(&id, "mail", "m").await.unwrap();
+    }
+    for number in 0..40 {
+        let id = format!("all {number}");
+        let end = caller.wait_for_orchestration(&id, Duration::from_secs(30)).await.unwrap();
+        assert!(matches!(end, OrchestrationStatus::Completed { .. }), "{end:?}");
+        caller.get_instance_info(&id).await.unwrap();
+        caller.get_kv_value(&id, "key").await.unwrap();
+        caller.delete_instance(&id, false).await.unwrap();
+    }
+    runtime.shutdown(Some(1_000)).await;
 }

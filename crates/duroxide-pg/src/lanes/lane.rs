@@ -148,7 +148,11 @@ impl Lane {
         let pins = self.store.known_pins();
         let turns = batch.leaves(Queue::Turns, outcome, &pins);
         let work = batch.leaves(Queue::Work, outcome, &pins);
-        let done = batch.ops.iter().zip(&outcome.verdicts).filter(|(_, verdict)| matches!(verdict, Some(Ok(()))));
+        let done = batch
+            .ops
+            .iter()
+            .zip(&outcome.verdicts)
+            .filter(|(_, verdict)| matches!(verdict, Some(Ok(()))));
         self.store.outbox.add(|news| {
             news.turns |= turns;
             news.work |= work;

@@ -6,8 +6,8 @@ use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::provider::TagFilter;
 use tokio_postgres::Row;
 
-use super::call::Call;
 use super::alone::{common_call, common_verdict};
+use super::call::Call;
 use super::calls::{Terms, call_of, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
 use super::floor::Batch;
