@@ -55,6 +55,24 @@ impl Cluster {
         Ok(Self { folder: folder.to_owned(), bin, port, password })
     }
 
+    /// Makes a standby of the cluster in `folder`, which must not exist; its server has to run.
+    pub(crate) fn make_standby(&self, folder: &Path) -> Result<Self, String> {
+        make_folder(folder).map_err(|error| error.to_string())?;
+        programs::hand_over(folder)?;
+        let data = folder.join("data");
+        let mut backup = programs::command(&self.bin.join("pg_basebackup"));
+        backup.arg("--pgdata").arg(&data).args(["--dbname", &self.url("postgres")]);
+        backup.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+        programs::run(backup.current_dir(folder))?;
+        let port = free_port().map_err(|error| error.to_string())?;
+        let settings = [format!("port = {port}"), socket_folder(folder)];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let file = data.join("postgresql.conf");
+        configure(&file, &settings).map_err(|error| error.to_string())?;
+        let (bin, password) = (self.bin.clone(), self.password.clone());
+        Ok(Self { folder: folder.to_owned(), bin, port, password })
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }

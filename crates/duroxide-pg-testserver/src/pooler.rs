@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{REQUIRED_VARIABLE, cluster, programs};
+use crate::{REQUIRED_VARIABLE, cluster, programs, say_skipped};
 
 /// Where Debian's package puts it.
 const PROGRAMS: [&str; 3] =
@@ -39,7 +39,7 @@ impl Pooler {
             if std::env::var_os(REQUIRED_VARIABLE).is_some() {
                 return Err(missing.to_owned());
             }
-            eprintln!("SKIPPED: {missing}");
+            say_skipped(missing);
             return Ok(None);
         };
         let parts = Parts::of(url).ok_or("a URL with user, password, host and port")?;

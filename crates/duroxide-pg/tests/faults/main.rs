@@ -11,6 +11,7 @@ mod site;
 mod proxy;
 mod connections;
 mod restarts;
+mod failover;
 mod sqlstates;
 mod network;
 mod limits;

@@ -1,7 +1,7 @@
 //! A way to the server that can be cut, frozen, or lose an answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -29,6 +29,8 @@ pub(crate) struct Proxy {
 }
 
 struct State {
+    /// The server's port.
+    server: AtomicU16,
     way: AtomicU8,
     cut: AtomicU32,
     /// Told when the way changes.
@@ -40,14 +42,19 @@ impl Proxy {
     pub(crate) fn start(server: u16) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
-        let state =
-            State { way: AtomicU8::new(0), cut: AtomicU32::new(0), news: watch::channel(()).0 };
+        let state = State {
+            server: AtomicU16::new(server),
+            way: AtomicU8::new(0),
+            cut: AtomicU32::new(0),
+            news: watch::channel(()).0,
+        };
         let state = Arc::new(state);
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             while let Ok((inner, _)) = listener.accept().await {
+                let server = shared.server.load(Ordering::SeqCst);
                 let Ok(outer) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
                 shared.carry(inner, outer);
             }
@@ -65,6 +72,11 @@ impl Proxy {
     pub(crate) fn set(&self, way: Way) {
         self.state.way.store(way as u8, Ordering::SeqCst);
         self.state.news.send_replace(());
+    }
+
+    /// Leads new connections to another server.
+    pub(crate) fn lead_to(&self, server: u16) {
+        self.state.server.store(server, Ordering::SeqCst);
     }
 
     /// How many connections were cut.
