@@ -70,6 +70,7 @@ CREATE TABLE duroxide.history (
 --   wake_at  end of the lock, or of the patience with messages for nobody
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
+--   done     secret of the lock whose turn was committed last, for those who lost the answer
 CREATE TABLE duroxide.mailbox (
     instance  bigint PRIMARY KEY,
     known     boolean NOT NULL DEFAULT false,
@@ -80,7 +81,8 @@ CREATE TABLE duroxide.mailbox (
     wake_at   bigint,
     token     uuid,
     node      bigint,
-    taken     bigint[]
+    taken     bigint[],
+    done      uuid
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 5000);
 CREATE INDEX mailbox_ready ON duroxide.mailbox (pin, head) WHERE head IS NOT NULL;

@@ -176,11 +176,22 @@ BEGIN
     v_head := (SELECT q.seq FROM duroxide.message q
         WHERE q.instance = p_key ORDER BY q.seq LIMIT 1);
     UPDATE duroxide.mailbox m SET
-        token = NULL, node = NULL, taken = NULL, counted = false, wake_at = NULL,
-        known = true, pin = v_pin, head = v_head,
+        done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
+        wake_at = NULL, known = true, pin = v_pin, head = v_head,
         state = CASE WHEN v_head IS NULL THEN 0 ELSE 1 END
     WHERE m.instance = p_key;
     result := 0;
     is_ready := v_head IS NOT NULL;
 END
+$body$;
+
+-- Whether a turn was committed with this secret, or an activity is over: for those who asked, got no
+-- answer, asked again and were refused.
+CREATE FUNCTION duroxide.was_done(p_is_turn boolean, p_place bigint, p_token uuid)
+RETURNS boolean
+LANGUAGE sql STABLE AS $body$
+    SELECT CASE WHEN p_is_turn
+        THEN EXISTS (SELECT FROM duroxide.mailbox m
+            WHERE m.instance = p_place AND m.done = p_token)
+        ELSE NOT EXISTS (SELECT FROM duroxide.work w WHERE w.seq = p_place) END
 $body$;

@@ -1,9 +1,10 @@
-//! What can go wrong with a database: SQLSTATEs, sorted in one table.
+//! What can go wrong with a database. What SQLSTATEs mean is in `sqlstate.rs`.
 
 use std::fmt;
 
 use duroxide_core::provider::{ProviderError, Refusal};
-use tokio_postgres::error::SqlState;
+
+use crate::sqlstate::{Meaning, meaning};
 
 /// Why a store cannot be opened or used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,31 +76,25 @@ impl PgError {
     /// Whether the same call may succeed later. Unknown errors may: only what lies in the data, and
     /// so will be the same next time, is final.
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Database { code, .. } => !is_final(code),
-            _ => true,
-        }
+        self.meaning() != Some(Meaning::Final)
     }
 
     /// Whether the transaction was undone because of others or of an outdated plan, and is worth another
     /// try at once.
     pub(crate) fn is_undone_for_others(&self) -> bool {
-        let passing = ["40001", "40P01", "0A000", "26000"];
-        matches!(self, Self::Database { code, .. } if passing.contains(&code.as_str()))
+        matches!(self.meaning(), Some(Meaning::Contention | Meaning::Outdated))
     }
 
     /// Whether a key was violated, of which general functions tell more than those for common cases.
     pub(crate) fn is_violated_key(&self) -> bool {
-        matches!(self, Self::Database { code, .. } if code == "23505")
+        self.meaning() == Some(Meaning::KeyTaken)
     }
 
     /// Whether the connection is of no use any more.
     pub(crate) fn spoils_connection(&self) -> bool {
         match self {
             Self::Connection { .. } | Self::Timeout | Self::Refused { .. } => true,
-            // Statements prepared for an older schema, or on another server behind a pooler.
-            Self::Database { code, .. } => code == "0A000" || code == "26000" || code == "25006",
-            _ => false,
+            _ => matches!(self.meaning(), Some(Meaning::Outdated | Meaning::ReadOnly)),
         }
     }
 
@@ -110,16 +105,20 @@ impl PgError {
 
     /// Whether the server is away or not itself, whatever it is asked.
     pub(crate) fn is_outage(&self) -> bool {
-        match self {
-            Self::Database { code, .. } => code.starts_with("53") || code.starts_with("57P"),
-            Self::Connection { .. } | Self::Timeout => true,
-            _ => false,
-        }
+        self.is_ambiguous() || self.meaning() == Some(Meaning::Shortage)
     }
 
     /// Whether, of many things done together, one may be to blame.
     pub(crate) fn may_be_about_one(&self) -> bool {
-        matches!(self, Self::Database { code, .. } if !self.is_outage() && code != "25006")
+        matches!(self.meaning(), Some(Meaning::Final | Meaning::KeyTaken | Meaning::Passing))
+    }
+
+    /// What the server's error means, if it is one.
+    fn meaning(&self) -> Option<Meaning> {
+        match self {
+            Self::Database { code, .. } => Some(meaning(code)),
+            _ => None,
+        }
     }
 }
 
@@ -164,20 +163,11 @@ impl From<tokio_postgres::Error> for PgError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(database) = error.as_db_error() else { return Self::of_client(&error) };
         let (code, message) = (database.code().code().to_owned(), database.message().to_owned());
-        // The server ends the connection, or has none to give.
-        let ends = [
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-            SqlState::CANNOT_CONNECT_NOW,
-            SqlState::TOO_MANY_CONNECTIONS,
-        ];
-        if code.starts_with("08") || ends.contains(database.code()) {
-            return Self::Connection { reason: format!("{message} (SQLSTATE {code})") };
+        match meaning(&code) {
+            Meaning::Away => Self::Connection { reason: format!("{message} (SQLSTATE {code})") },
+            Meaning::Refused => Self::Refused { code, reason: message },
+            _ => Self::Database { code, message },
         }
-        if code.starts_with("28") || code == "3D000" {
-            return Self::Refused { code, reason: message };
-        }
-        Self::Database { code, message }
     }
 }
 
@@ -187,15 +177,6 @@ impl PgError {
         let reason = error.to_string();
         if reason.contains("TLS") { Self::Tls { reason } } else { Self::Connection { reason } }
     }
-}
-
-/// Classes of SQLSTATEs for which the same call always ends the same way: data that cannot be stored
-/// (22), and what is too large for the database (54). Everything else passes, be it by itself or
-/// because somebody mends it: contention (40, 55P03), lack of connections, memory or disk (53), an
-/// operator at work (57), a server that is read-only for now (25006), a schema that is being changed
-/// (0A000, 42), trouble of the system (58, XX).
-fn is_final(code: &str) -> bool {
-    code.starts_with("22") || code.starts_with("54")
 }
 
 /// Why an operation did not happen.
@@ -247,12 +228,8 @@ mod tests {
         let retryable = |code: &str| {
             PgError::Database { code: code.to_owned(), message: String::new() }.is_retryable()
         };
-        for code in ["22021", "22P05", "22003", "54000"] {
-            assert!(!retryable(code), "{code}");
-        }
-        let passing = "40001 40P01 55P03 57014 57P01 57P02 57P03 53100 53200 53300 0A000 25006 \
-                       08000 08006 23505 42P01 42501 3F000 58030 XX000 ZZ999";
-        for code in passing.split_whitespace() {
+        assert!(!retryable("22021") && !retryable("54000"));
+        for code in "40001 55P03 57014 53100 0A000 25006 23505 42P01 ZZ999".split_whitespace() {
             assert!(retryable(code), "{code}");
         }
         assert!(PgError::Timeout.is_retryable());

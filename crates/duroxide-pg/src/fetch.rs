@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::error::Failure;
-use crate::lanes::{Catch, FOR_EVER, Fetch, What};
+use crate::lanes::{Catch, FOR_EVER, Fetch, What, Wish};
 use crate::numbers::{attempts_out, span_in};
 use crate::store::Store;
 use crate::text::pack;
@@ -112,7 +112,7 @@ impl Store {
         };
         self.start_if_needed();
         let is_content = LONG <= poll_timeout && self.given_time().is_none();
-        let catch = self.floor.fetch(fetch, max, deadline, is_content).await?;
+        let catch = self.floor.fetch(Wish { fetch, max, deadline, is_content }).await?;
         Ok((!catch.rows().is_empty()).then_some(catch))
     }
 

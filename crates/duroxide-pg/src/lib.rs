@@ -15,6 +15,7 @@
 
 mod config;
 mod error;
+mod sqlstate;
 mod store;
 mod provider;
 mod admin;

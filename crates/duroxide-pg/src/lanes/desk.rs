@@ -57,6 +57,16 @@ impl Fetch {
     }
 }
 
+/// What somebody wants to fetch, and for how long they wait for it.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) fetch: Fetch,
+    pub(crate) max: usize,
+    pub(crate) deadline: Instant,
+    /// Content with what an earlier look saw, so that the wait need not begin with another.
+    pub(crate) is_content: bool,
+}
+
 /// Somebody who waits for something to fetch.
 #[derive(Debug)]
 pub(super) struct Fetcher {
@@ -137,4 +147,17 @@ impl Desk {
             secret: fresh_secret(),
         }
     }
+}
+
+/// Takes out what is meant, and leaves the others in their order.
+pub(super) fn take_where<T>(
+    from: &mut VecDeque<T>,
+    mut is_meant: impl FnMut(&mut T) -> bool,
+) -> Vec<T> {
+    let mut taken = Vec::new();
+    let all = std::mem::take(from);
+    for mut item in all {
+        if is_meant(&mut item) { taken.push(item) } else { from.push_back(item) }
+    }
+    taken
 }

@@ -1,6 +1,5 @@
 //! Where everything waits for a lane: ops, and fetches at their desks.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,17 +7,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::catch::Catch;
-use super::desk::{Desk, Fetch, Fetcher, Look, Seen};
-use super::op::{Feed, Op, Queue, Waiting};
+use super::desk::{Desk, Fetcher, Look, Seen, Wish, take_where};
+use super::op::{Op, Queue, Waiting};
+use super::state::{Batch, State};
 use crate::commit_board::Place;
 use crate::error::{Failure, PgError};
-
-/// Most ops of one transaction, and most bytes they send: locks are held until the last of them is
-/// done.
-const OPS_MAX: usize = 256;
-const WEIGHT_MAX: usize = 4 << 20;
-/// Desks that nobody waits at are kept for a while: they know when they looked last.
-const DESKS_MAX: usize = 64;
 
 /// Where everything waits for a lane.
 pub(crate) struct Floor {
@@ -27,48 +20,6 @@ pub(crate) struct Floor {
     lanes: Notify,
     /// Wakes whoever keeps the time.
     clock: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    ops: VecDeque<Waiting>,
-    desks: Vec<Desk>,
-    next_id: u64,
-    /// Locks on their way back in transactions under way.
-    going_back: usize,
-    /// Until when whoever keeps the time sleeps.
-    alarm: Option<Instant>,
-    is_closed: bool,
-}
-
-/// What leaves together, as one transaction.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) ops: Vec<Waiting>,
-    pub(super) looks: Vec<Look>,
-    pub(super) feed: Feed,
-    /// What is alone may be one of the common cases.
-    pub(super) is_common: bool,
-    going_back: usize,
-}
-
-impl Batch {
-    /// An op alone, not one of the common cases.
-    pub(super) fn uncommon(waiting: Waiting) -> Self {
-        let mut batch = Self { ops: vec![waiting], ..Self::default() };
-        batch.note_feed();
-        batch
-    }
-
-    /// Whether what is wrong with the whole may be wrong with a part only.
-    pub(super) fn can_be_parted(&self, error: &PgError) -> bool {
-        let is_many = 1 < self.ops.len() + self.looks.len() && !self.ops.is_empty();
-        is_many && error.may_be_about_one() || self.is_common && error.is_violated_key()
-    }
-
-    fn note_feed(&mut self) {
-        self.ops.iter().for_each(|waiting| waiting.op.feeds(&mut self.feed));
-    }
 }
 
 impl Floor {
@@ -84,17 +35,11 @@ impl Floor {
         done.await.unwrap_or_else(|_| Err(closed().into()))
     }
 
-    /// Waits for something to fetch, at most until the deadline; looks at least once. Whoever is
-    /// `content` with what a look before saw does not begin by looking.
-    pub(crate) async fn fetch(
-        self: &Arc<Self>,
-        fetch: Fetch,
-        max: usize,
-        deadline: Instant,
-        content: bool,
-    ) -> Result<Catch, Failure> {
+    /// Waits for something to fetch, at most until the deadline; looks at least once.
+    pub(crate) async fn fetch(self: &Arc<Self>, wish: Wish) -> Result<Catch, Failure> {
         let (reply, mut served) = oneshot::channel();
-        let guest = self.sit_down(fetch, max, deadline, content, reply);
+        let deadline = wish.deadline;
+        let guest = self.sit_down(wish, reply);
         if let Ok(served) = tokio::time::timeout_at(deadline, &mut served).await {
             return served.unwrap_or_else(|_| Err(closed().into()));
         }
@@ -179,13 +124,9 @@ impl Floor {
         }
     }
 
-    /// A batch is over, and this much of it may be news to those who did not ride along.
-    pub(super) fn conclude(&self, batch: &Batch, rode: &[u64], is_done: bool) {
+    /// A batch is over.
+    pub(super) fn conclude(&self, batch: &Batch) {
         self.lock().going_back -= batch.going_back;
-        if is_done {
-            let feed = &batch.feed;
-            self.ring_where(|desk| feed.has(desk.fetch.queue()) && !rode.contains(&desk.id));
-        }
         if 0 < batch.going_back {
             self.lanes.notify_one();
         }
@@ -288,10 +229,7 @@ impl Floor {
 
     fn sit_down(
         self: &Arc<Self>,
-        fetch: Fetch,
-        max: usize,
-        deadline: Instant,
-        content: bool,
+        wish: Wish,
         reply: oneshot::Sender<Result<Catch, Failure>>,
     ) -> Guest {
         let mut state = self.lock();
@@ -300,9 +238,10 @@ impl Floor {
         if state.is_closed {
             return Guest { floor: Arc::clone(self), desk: 0, id };
         }
+        let Wish { fetch, max, deadline, is_content } = wish;
         let desk = state.desk_for(fetch);
-        desk.is_dirty |= !content;
-        desk.waiting.push_back(Fetcher { id, max, deadline, has_looked: content, reply });
+        desk.is_dirty |= !is_content;
+        desk.waiting.push_back(Fetcher { id, max, deadline, has_looked: is_content, reply });
         let guest = Guest { floor: Arc::clone(self), desk: desk.id, id };
         let is_wanted = desk.wants_look(Instant::now());
         self.set_alarm(&mut state);
@@ -339,78 +278,6 @@ impl Floor {
     }
 }
 
-impl State {
-    fn take_batch(&mut self, now: Instant) -> Option<Batch> {
-        let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
-        batch.note_feed();
-        // What goes back in another transaction is not to be missed by a look that is asked for
-        // after it, nor what a look holds whose fetchers are all gone.
-        if self.going_back == 0 {
-            let held = |queue| {
-                let is_held = |desk: &Desk| desk.is_looking && desk.waiting.is_empty();
-                self.desks.iter().any(|desk| desk.fetch.queue() == queue && is_held(desk))
-            };
-            let (turns_held, work_held) = (held(Queue::Turns), held(Queue::Work));
-            let mut has_session = false;
-            for desk in self.desks.iter_mut().filter(|desk| desk.is_open()) {
-                let queue = desk.fetch.queue();
-                let is_held = if queue == Queue::Turns { turns_held } else { work_held };
-                // One claim of a session waits for another only as the last thing it does.
-                let is_second = has_session && desk.fetch.is_of_sessions();
-                if !is_held && !is_second && (desk.wants_look(now) || batch.feed.has(queue)) {
-                    has_session |= desk.fetch.is_of_sessions();
-                    batch.looks.push(desk.begin_look());
-                }
-            }
-            batch.looks.sort_by_key(|look| look.fetch.is_of_sessions());
-        }
-        batch.going_back = batch.ops.iter().filter(|waiting| waiting.reply.is_none()).count();
-        self.going_back += batch.going_back;
-        (!batch.ops.is_empty() || !batch.looks.is_empty()).then_some(batch)
-    }
-
-    /// The ops that leave next: about each lock one, and not more than is good.
-    fn take_ops(&mut self) -> Vec<Waiting> {
-        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
-        let (mut locks, mut weight) = (HashSet::new(), 0);
-        while let Some(waiting) = self.ops.pop_front() {
-            weight += waiting.op.weight();
-            let is_full = taken.len() == OPS_MAX || WEIGHT_MAX < weight && !taken.is_empty();
-            if is_full {
-                left.push_back(waiting);
-                break;
-            }
-            match waiting.op.lock() {
-                Some(lock) if !locks.insert(lock) => left.push_back(waiting),
-                _ => taken.push(waiting),
-            }
-        }
-        left.append(&mut self.ops);
-        self.ops = left;
-        taken
-    }
-
-    fn desk(&mut self, id: u64) -> Option<&mut Desk> {
-        self.desks.iter_mut().find(|desk| desk.id == id)
-    }
-
-    fn desk_for(&mut self, fetch: Fetch) -> &mut Desk {
-        if DESKS_MAX <= self.desks.len() {
-            self.desks.retain(|desk| desk.is_looking || !desk.waiting.is_empty());
-        }
-        let place = self.desks.iter().position(|desk| desk.serves(&fetch)).unwrap_or_else(|| {
-            self.next_id += 1;
-            self.desks.push(Desk::new(self.next_id, fetch));
-            self.desks.len() - 1
-        });
-        &mut self.desks[place]
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        self.desks.iter().filter(|desk| desk.is_open()).filter_map(|desk| desk.due).min()
-    }
-}
-
 /// Somebody at a desk, until dropped.
 struct Guest {
     floor: Arc<Floor>,
@@ -437,15 +304,6 @@ impl Drop for Guest {
             desk.waiting.retain(|fetcher| fetcher.id != self.id);
         }
     }
-}
-
-fn take_where<T>(from: &mut VecDeque<T>, mut is_meant: impl FnMut(&mut T) -> bool) -> Vec<T> {
-    let mut taken = Vec::new();
-    let all = std::mem::take(from);
-    for mut item in all {
-        if is_meant(&mut item) { taken.push(item) } else { from.push_back(item) }
-    }
-    taken
 }
 
 fn closed() -> PgError {

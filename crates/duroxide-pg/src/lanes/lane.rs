@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::floor::Batch;
-use super::op::{Op, Queue, Waiting};
+use super::op::{Lock, Op, Queue, Waiting};
+use super::state::Batch;
 use super::transaction::{Outcome, transact};
 use crate::connection::Connection;
 use crate::error::{Failure, PgError};
@@ -36,54 +37,60 @@ impl Lane {
         }
     }
 
-    async fn carry(&mut self, batch: Batch) {
-        match self.attempt(&batch).await {
-            Ok(outcome) => {
-                for op in self.hand_out(batch, outcome) {
-                    Box::pin(self.carry(Batch::uncommon(op))).await;
+    async fn carry(&mut self, mut batch: Batch) {
+        loop {
+            let trouble = match self.attempt(&batch).await {
+                Ok(outcome) => {
+                    for op in self.hand_out(batch, outcome).await {
+                        Box::pin(self.carry(Batch::uncommon(op))).await;
+                    }
+                    return;
                 }
-            }
-            Err(error) if batch.can_be_parted(&error) => {
+                Err(trouble) => trouble,
+            };
+            let error = &trouble.error;
+            if batch.can_be_parted(error) {
                 tracing::debug!(target: "duroxide::providers::postgres", %error, "one by one");
                 for op in self.take_apart(batch) {
                     Box::pin(self.carry(Batch::uncommon(op))).await;
                 }
+                return;
             }
-            Err(error) => self.fail(batch, &error),
+            match self.keep_repeatable(batch, &trouble) {
+                Some(rest) => batch = rest,
+                None => return,
+            }
         }
     }
 
     /// Runs the transaction, again if others made it fail.
-    async fn attempt(&mut self, batch: &Batch) -> Result<Outcome, PgError> {
+    async fn attempt(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let error = match self.attempt_once(batch).await {
+            let trouble = match self.attempt_once(batch).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(error) => error,
+                Err(trouble) => trouble,
             };
-            if !error.is_undone_for_others() || TRIES <= tries {
-                return Err(error);
+            if !trouble.error.is_undone_for_others() || TRIES <= tries {
+                return Err(trouble);
             }
             // Nothing has happened, on this connection or another.
             tokio::time::sleep(Duration::from_millis(u64::from(tries) * 3)).await;
         }
     }
 
-    async fn attempt_once(&mut self, batch: &Batch) -> Result<Outcome, PgError> {
+    async fn attempt_once(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+        let unsent = |error| Trouble { error, was_sent: false };
         if self.connection.as_ref().is_none_or(|connection| !connection.is_open()) {
             self.connection = None;
-            let connection = match self.store.pool.connect_lane().await {
-                Ok(connection) => connection,
-                Err(error) => {
-                    self.store.floor.fail_all(&error);
-                    return Err(error);
-                }
-            };
-            self.forget_lost(&connection).await?;
+            let connected = self.store.pool.connect_lane().await;
+            let connection = connected.inspect_err(|error| self.store.floor.fail_all(error));
+            let connection = connection.map_err(unsent)?;
+            self.forget_lost(&connection).await.map_err(unsent)?;
             self.connection = Some(connection);
         }
-        let Some(connection) = &self.connection else { return Err(PgError::Timeout) };
+        let Some(connection) = &self.connection else { return Err(unsent(PgError::Timeout)) };
         let result = transact(&self.store, connection, batch).await;
         if let Err(error) = &result {
             if error.spoils_connection() {
@@ -93,7 +100,7 @@ impl Lane {
                 self.lost.extend(batch.looks.iter().map(|look| look.secret));
             }
         }
-        result
+        result.map_err(|error| Trouble { error, was_sent: true })
     }
 
     /// Gives back what looks took whose answers were lost.
@@ -109,17 +116,15 @@ impl Lane {
     }
 
     /// Tells everybody what came of it; those are left that were not the common case they seemed.
-    fn hand_out(&self, batch: Batch, outcome: Outcome) -> Vec<Waiting> {
+    async fn hand_out(&self, batch: Batch, outcome: Outcome) -> Vec<Waiting> {
         let (store, floor) = (&self.store, &self.store.floor);
-        let rode: Vec<u64> = batch.looks.iter().map(|look| look.desk).collect();
-        floor.conclude(&batch, &rode, true);
-        if outcome.has_turns && !batch.looks.iter().any(|look| look.fetch.queue() == Queue::Turns) {
-            floor.ring(Queue::Turns);
-        }
+        floor.conclude(&batch);
+        let left = self.left_by(&batch, &outcome);
+        left.iter().for_each(|queue| floor.ring(*queue));
         if let Some(due) = batch.feed.due_in(store.now_ms()) {
-            floor.expect(Queue::Turns, tokio::time::Instant::now() + due);
+            floor.expect(Queue::Turns, Instant::now() + due);
         }
-        self.tell_others(&batch, &outcome);
+        self.tell_others(&batch, &outcome, &left);
         for (look, seen) in batch.looks.iter().zip(outcome.seen) {
             match seen {
                 Some(seen) => floor.serve(look, seen),
@@ -128,10 +133,13 @@ impl Lane {
         }
         let mut uncommon = Vec::new();
         for (waiting, verdict) in batch.ops.into_iter().zip(outcome.verdicts) {
-            let Some(verdict) = verdict else {
+            let Some(mut verdict) = verdict else {
                 uncommon.push(waiting);
                 continue;
             };
+            if batch.repeat_until.is_some() && matches!(verdict, Err(Failure::Refused(_))) {
+                verdict = self.judge_repeated(&waiting.op, verdict).await;
+            }
             if let (Some(bell), Ok(())) = (waiting.bell, &verdict) {
                 store.board.ring(bell);
             }
@@ -140,44 +148,78 @@ impl Lane {
         uncommon
     }
 
+    /// The queues in which a batch left something that its own looks did not take.
+    fn left_by(&self, batch: &Batch, outcome: &Outcome) -> Vec<Queue> {
+        let pins = self.store.known_pins();
+        let mut queues = vec![Queue::Turns, Queue::Work];
+        queues.retain(|queue| batch.leaves(*queue, outcome, &pins));
+        queues
+    }
+
     /// Lets other nodes know what this one did not take at once, and what clients may wait for.
-    fn tell_others(&self, batch: &Batch, outcome: &Outcome) {
+    fn tell_others(&self, batch: &Batch, outcome: &Outcome, left: &[Queue]) {
         if !self.store.company.load(Ordering::Acquire) {
             return;
         }
-        let pins = self.store.known_pins();
-        let turns = batch.leaves(Queue::Turns, outcome, &pins);
-        let work = batch.leaves(Queue::Work, outcome, &pins);
-        let done = batch
-            .ops
-            .iter()
-            .zip(&outcome.verdicts)
-            .filter(|(_, verdict)| matches!(verdict, Some(Ok(()))));
+        let is_done = |verdict: &Option<Result<(), Failure>>| matches!(verdict, Some(Ok(())));
+        let done = batch.ops.iter().zip(&outcome.verdicts).filter(|(_, v)| is_done(v));
         self.store.outbox.add(|news| {
-            news.turns |= turns;
-            news.work |= work;
+            news.turns |= left.contains(&Queue::Turns);
+            news.work |= left.contains(&Queue::Work);
             news.bells.extend(done.filter_map(|(waiting, _)| waiting.bell));
         });
     }
 
     /// Undoes the grouping: looks are taken again later, ops are done one by one.
     fn take_apart(&self, batch: Batch) -> Vec<Waiting> {
-        self.store.floor.conclude(&batch, &[], false);
+        self.store.floor.conclude(&batch);
         batch.looks.iter().for_each(|look| self.store.floor.look_again(look.desk));
         batch.ops
     }
 
-    fn fail(&self, batch: Batch, error: &PgError) {
-        let floor = &self.store.floor;
-        floor.conclude(&batch, &[], false);
+    /// Tells everybody that nothing came of it, or that nobody knows. What can be done again without
+    /// doing it twice stays, if it may have been done.
+    fn keep_repeatable(&self, batch: Batch, trouble: &Trouble) -> Option<Batch> {
+        let (floor, error) = (&self.store.floor, &trouble.error);
+        floor.conclude(&batch);
         // Fetches may as well wait for the server; what is wrong with themselves they hear.
         let is_theirs = !error.is_outage();
         batch.looks.iter().for_each(|look| floor.fail_look(look.desk, error, is_theirs));
-        for waiting in batch.ops {
+        let now = Instant::now();
+        let until =
+            batch.repeat_until.unwrap_or(now + self.store.pool.settings().statement_timeout);
+        let may_be_done = batch.repeat_until.is_some() || trouble.was_sent;
+        let is_worth_it = may_be_done && error.is_ambiguous() && now < until;
+        let (kept, failed): (Vec<Waiting>, Vec<Waiting>) = batch
+            .ops
+            .into_iter()
+            .partition(|waiting| is_worth_it && waiting.op.is_repeatable() && !floor.is_closed());
+        for waiting in failed {
             log_failure(&waiting.op, error);
             waiting.answer(Err(Failure::Database(error.clone())));
         }
+        (!kept.is_empty()).then(|| Batch::again(kept, until))
     }
+
+    /// What was refused because it was done before, when the answer was lost, is done.
+    async fn judge_repeated(&self, op: &Op, refused: Result<(), Failure>) -> Result<(), Failure> {
+        const WAS_DONE: &str = "SELECT duroxide.was_done($1, $2, $3)";
+        let Some(Lock { queue, place, secret }) = op.lock_used_up() else { return refused };
+        let Some(connection) = &self.connection else { return refused };
+        let is_turn = queue == Queue::Turns;
+        let asked = self.store.pool.ask(connection, WAS_DONE, &[&is_turn, &place, &secret]).await;
+        match asked?.first().map(|row| row.get(0)) {
+            Some(true) => Ok(()),
+            _ => refused,
+        }
+    }
+}
+
+/// Why a transaction was not made, as far as is known.
+struct Trouble {
+    error: PgError,
+    /// The server may have heard of it.
+    was_sent: bool,
 }
 
 fn log_failure(op: &Op, error: &PgError) {

@@ -4,7 +4,7 @@
 //! transaction in one round trip; while it is on its way the next ones gather. A fetch that finds
 //! nothing stays, and rides along with the next transaction that may bring it something.
 //!
-//! Reading order: `op.rs` (what can be asked), `desk.rs` and `floor.rs` (where it waits), `lane.rs`
+//! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `lane.rs`
 //! (who carries it), `transaction.rs` (how), `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
 mod alone;
@@ -17,6 +17,7 @@ mod desk;
 mod floor;
 mod lane;
 mod op;
+mod state;
 mod transaction;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 pub(crate) use call::Call;
 pub(crate) use catch::Catch;
 pub(crate) use commit::CommitDraft;
-pub(crate) use desk::{Fetch, What};
+pub(crate) use desk::{Fetch, What, Wish};
 pub(crate) use floor::{FOR_EVER, Floor};
 pub(crate) use op::{Lock, Op, Queue};
 

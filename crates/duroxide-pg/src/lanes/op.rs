@@ -101,6 +101,26 @@ impl Op {
         matches!(self, Self::Renew { .. } | Self::Abandon { .. })
     }
 
+    /// Whether it can be done again if nobody knows whether it has been done: it is about a lock, which
+    /// is gone once it has.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// The lock that it uses up.
+    pub(super) fn lock_used_up(&self) -> Option<Lock> {
+        match self {
+            Self::Commit(draft) => {
+                Some(Lock { queue: Queue::Turns, place: draft.key, secret: draft.secret })
+            }
+            Self::Ack { seq, secret, .. } => {
+                Some(Lock { queue: Queue::Work, place: *seq, secret: *secret })
+            }
+            Self::Abandon { .. } | Self::Renew { .. } => None,
+            Self::Enqueue { .. } | Self::QueueWork(_) => None,
+        }
+    }
+
     /// About how many bytes it sends.
     pub(super) fn weight(&self) -> usize {
         let work = |work: &[WorkDraft]| work.iter().map(|work| work.payload.len()).sum::<usize>();

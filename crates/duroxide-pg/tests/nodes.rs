@@ -1,0 +1,211 @@
+//! Several nodes on one store: they wake each other, and notice when one is gone.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use duroxide::providers::{
+    ExecutionMetadata, Provider, SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
+};
+use duroxide_pg::{PostgresProvider, ProviderConfig};
+use support::TestSchema;
+
+const LOCK: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_secs(30);
+const NOW: Duration = Duration::ZERO;
+/// Work of a node that died goes on within this time.
+const RESUMES: Duration = Duration::from_secs(2);
+/// What should happen at once has happened by then, also on a busy machine.
+const SOON: Duration = Duration::from_millis(900);
+
+fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Main".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+fn activity(id: u64, session: Option<&str>) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "i".to_owned(),
+        execution_id: 1,
+        id,
+        name: "A".to_owned(),
+        input: String::new(),
+        session_id: session.map(str::to_owned),
+        tag: None,
+    }
+}
+
+fn commit(status: Option<&str>) -> TurnCommit {
+    TurnCommit {
+        execution_id: 1,
+        history_delta: Vec::new(),
+        worker_items: Vec::new(),
+        orchestrator_items: Vec::new(),
+        metadata: ExecutionMetadata {
+            status: status.map(str::to_owned),
+            orchestration_name: Some("Main".to_owned()),
+            orchestration_version: Some("1.0.0".to_owned()),
+            ..ExecutionMetadata::default()
+        },
+        cancelled_activities: Vec::new(),
+    }
+}
+
+async fn open(config: &ProviderConfig) -> PostgresProvider {
+    PostgresProvider::new_with_config(config.clone()).await.unwrap()
+}
+
+/// Waits until a node knows that it is not alone.
+async fn company(config: &ProviderConfig, nodes: i64) {
+    let stranger = support::stranger(config).await;
+    let began = Instant::now();
+    while began.elapsed() < LONG {
+        let row = stranger.query_one("SELECT count(*) FROM node", &[]).await.unwrap();
+        if nodes <= row.get(0) {
+            // The pulse after that tells both.
+            return tokio::time::sleep(Duration::from_millis(1200)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{nodes} nodes did not appear");
+}
+
+/// Does something on a node of its own, and kills that.
+fn on_a_node_that_dies(config: &ProviderConfig, work: impl AsyncFnOnce(&PostgresProvider) + Send) {
+    let config = config.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.unwrap();
+            let store = runtime.block_on(async {
+                let store = open(&config).await;
+                company(&config, 2).await;
+                work(&store).await;
+                store
+            });
+            // Its tasks end here and now, its connections with them: nobody says good-bye.
+            drop(runtime);
+            drop(store);
+        });
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_22_a_parked_fetch_is_woken_by_another_node() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (here, there) = (open(&schema.config()).await, open(&schema.config()).await);
+    company(&schema.config(), 2).await;
+    for number in 0..20 {
+        let id = format!("i{number}");
+        let began = Instant::now();
+        let (turn, sent) = tokio::join!(
+            here.fetch_turn(LOCK, LONG, None),
+            there.enqueue_for_orchestrator(start(&id), None)
+        );
+        sent.unwrap();
+        let turn = turn.unwrap().expect("a turn");
+        assert_eq!(turn.item.instance, id);
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        here.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_134_a_client_is_woken_by_a_commit_of_another_node() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (here, there) = (open(&schema.config()).await, open(&schema.config()).await);
+    company(&schema.config(), 2).await;
+    for number in 0..10 {
+        let id = format!("i{number}");
+        there.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = there.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        let seen = here.wait_for_commit(&id, 0, NOW).await.unwrap();
+        let began = Instant::now();
+        let (now, committed) = tokio::join!(
+            here.wait_for_commit(&id, seen, LONG),
+            there.commit_turn(&turn.lock_token, commit(Some("Completed")))
+        );
+        committed.unwrap();
+        assert_ne!(now, Some(seen));
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_and_activities_of_a_dead_node_go_on() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let heir = open(&config).await;
+    heir.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    heir.enqueue_for_worker(activity(2, None)).await.unwrap();
+    heir.enqueue_for_worker(activity(3, Some("s"))).await.unwrap();
+    let session =
+        |owner: &str| SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LOCK };
+    on_a_node_that_dies(&config, async |store| {
+        assert!(store.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
+        for _ in 0..2 {
+            let any = &TagFilter::DefaultOnly;
+            let job = store.fetch_work_item(LOCK, LONG, Some(&session("dead")), any).await;
+            assert!(job.unwrap().is_some());
+        }
+    });
+    let died = Instant::now();
+    let turn = heir.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+    // The attempt counts: the node may have died of it.
+    assert_eq!((turn.item.instance.as_str(), turn.attempt_count), ("i", 2));
+    for _ in 0..2 {
+        let job = heir
+            .fetch_work_item(LOCK, LONG, Some(&session("heir")), &TagFilter::DefaultOnly)
+            .await
+            .unwrap();
+        assert_eq!(job.expect("the activity").2, 2);
+    }
+    assert!(died.elapsed() < RESUMES, "{:?}", died.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_closed_leaves_nothing_behind() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (here, there) = (open(&schema.config()).await, open(&schema.config()).await);
+    company(&schema.config(), 2).await;
+    there.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    assert!(there.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
+    let began = Instant::now();
+    drop(there);
+    assert!(here.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
+    assert!(began.elapsed() < RESUMES, "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_proof_of_life_is_cut_goes_on() {
+    let Some(schema) = TestSchema::new() else { return };
+    let mut config = schema.config();
+    schema.name().clone_into(&mut config.application_name);
+    let (here, there) = (open(&config).await, open(&schema.config()).await);
+    company(&config, 2).await;
+    let stranger = support::stranger(&config).await;
+    for number in 0..3 {
+        let id = format!("i{number}");
+        here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE application_name = $1 AND (query LIKE 'LISTEN%' OR query LIKE '%pulse%')";
+        stranger.execute(CUT, &[&schema.name()]).await.unwrap();
+        // Either its lease was taken over by its new life, or it is refused and comes again.
+        let committed = here.commit_turn(&turn.lock_token, commit(None)).await;
+        if committed.is_err() {
+            let again = there.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+            assert_eq!(again.item.instance, id);
+            there.commit_turn(&again.lock_token, commit(None)).await.unwrap();
+        }
+    }
+}
