@@ -37,6 +37,12 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// One statement with the values of both.
+    pub(crate) fn followed_by(mut self, other: Self, sql: &'static str) -> Self {
+        self.values.extend(other.values);
+        Self { sql, values: self.values }
+    }
+
     /// The values, as the driver wants them.
     pub(crate) fn values(&self) -> Vec<Value<'_>> {
         self.values.iter().map(|value| -> Value<'_> { &**value }).collect()

@@ -6,7 +6,7 @@ use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::provider::TagFilter;
 use tokio_postgres::Row;
 
-use super::alone::{common_call, common_verdict};
+use super::alone::{common_call, common_verdict, statement_for_both};
 use super::call::Call;
 use super::calls::{Terms, call_of, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
@@ -25,6 +25,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
 /// How long at least: what is due may be in somebody else's hands.
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// The statements of looks.
+pub(super) const FETCH_TURNS: &str =
+    "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+pub(super) const FETCH_WORK: &str =
+    "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// What a transaction came to.
 pub(crate) struct Outcome {
@@ -64,6 +70,53 @@ pub(super) async fn transact(
 ) -> Result<Outcome, PgError> {
     let terms =
         Terms { now: store.given_time(), retention: store.retention(), node: store.node_id() };
+    let common = match &batch.ops[..] {
+        [only] if batch.is_common => common_call(&only.op, terms),
+        _ => None,
+    };
+    match (common, &batch.ops[..]) {
+        (Some(call), [only]) => transact_alone(store, connection, call, &only.op, batch).await,
+        _ => transact_many(store, connection, batch, terms).await,
+    }
+}
+
+/// The common case of an op alone, with the looks that ride along.
+async fn transact_alone(
+    store: &Store,
+    connection: &Connection,
+    call: Call<'_>,
+    op: &Op,
+    batch: &Batch,
+) -> Result<Outcome, PgError> {
+    let terms =
+        Terms { now: store.given_time(), retention: store.retention(), node: store.node_id() };
+    let is_ready_of = |rows: &[Row]| matches!(op, Op::Commit(_)) && rows.iter().any(is_ready);
+    if let [look] = &batch.looks[..]
+        && let Some(sql) = statement_for_both(&call, look)
+    {
+        let both = [call.followed_by(look_call(store, look, false, terms), sql)];
+        let begin = store.pool.begin(false, true);
+        let rows = store.pool.pipeline(connection, begin, &both).await?.pop().unwrap_or_default();
+        let (verdicts, has_turns) = (vec![common_verdict(op, &rows)], is_ready_of(&rows));
+        let seen = vec![read_look(store, connection, look, rows).await];
+        return Ok(Outcome { verdicts, seen, has_turns });
+    }
+    let looks = batch.looks.iter().map(|look| look_call(store, look, false, terms));
+    let calls: Vec<Call<'_>> = std::iter::once(call).chain(looks).collect();
+    let begin = store.pool.begin(false, calls.len() == 1);
+    let mut answers = store.pool.pipeline(connection, begin, &calls).await?.into_iter();
+    let rows = answers.next().unwrap_or_default();
+    let (verdicts, has_turns) = (vec![common_verdict(op, &rows)], is_ready_of(&rows));
+    let seen = read_looks(store, connection, batch, answers).await;
+    Ok(Outcome { verdicts, seen, has_turns })
+}
+
+async fn transact_many(
+    store: &Store,
+    connection: &Connection,
+    batch: &Batch,
+    terms: Terms,
+) -> Result<Outcome, PgError> {
     let groups = groups_of(batch);
     let is_alone = groups.len() + batch.looks.len() == 1;
     let mut calls = Vec::with_capacity(groups.len() + batch.looks.len() + 1);
@@ -71,15 +124,7 @@ pub(super) async fn transact(
     if locks_first {
         calls.push(lock_call(&batch.ops));
     }
-    let common = match &batch.ops[..] {
-        [only] if batch.is_common => common_call(&only.op, terms),
-        _ => None,
-    };
-    let is_common = common.is_some();
-    match common {
-        Some(call) => calls.push(call),
-        None => calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms))),
-    }
+    calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms)));
     calls.extend(batch.looks.iter().map(|look| look_call(store, look, is_alone, terms)));
     let is_brief = batch.ops.iter().all(|waiting| waiting.op.is_brief());
     // A look that is alone says itself that it need not be on the disk.
@@ -95,19 +140,25 @@ pub(super) async fn transact(
     for (kind, places, ops) in &groups {
         let rows = answers.next().unwrap_or_default();
         has_turns |= *kind == Kind::Commit && rows.iter().any(is_ready);
-        let each = match ops[..] {
-            [op] if is_common => vec![common_verdict(op, &rows)],
-            _ => verdicts(*kind, ops, &rows).into_iter().map(Some).collect(),
-        };
-        for (place, verdict) in places.iter().zip(each) {
-            result[*place] = verdict;
+        for (place, verdict) in places.iter().zip(verdicts(*kind, ops, &rows)) {
+            result[*place] = Some(verdict);
         }
     }
+    let seen = read_looks(store, connection, batch, answers).await;
+    Ok(Outcome { verdicts: result, seen, has_turns })
+}
+
+async fn read_looks(
+    store: &Store,
+    connection: &Connection,
+    batch: &Batch,
+    answers: impl Iterator<Item = Vec<Row>>,
+) -> Vec<Option<Seen>> {
     let mut seen = Vec::with_capacity(batch.looks.len());
     for (look, rows) in batch.looks.iter().zip(answers) {
         seen.push(read_look(store, connection, look, rows).await);
     }
-    Ok(Outcome { verdicts: result, seen, has_turns })
+    seen
 }
 
 fn is_ready(row: &Row) -> bool {
@@ -132,10 +183,6 @@ fn groups_of(batch: &Batch) -> Vec<(Kind, Vec<usize>, Vec<&Op>)> {
 }
 
 fn look_call<'a>(store: &Store, look: &'a Look, is_alone: bool, terms: Terms) -> Call<'a> {
-    const FETCH_TURNS: &str =
-        "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    const FETCH_WORK: &str =
-        "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     let max = i32::try_from(look.max).unwrap_or(i32::MAX);
     match &look.fetch.what {
         What::Turns { pins } => {
