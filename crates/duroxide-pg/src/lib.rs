@@ -17,6 +17,7 @@ mod config;
 mod error;
 mod sqlstate;
 mod store;
+mod server_clock;
 mod provider;
 mod admin;
 mod fetch;
