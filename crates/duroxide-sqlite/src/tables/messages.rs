@@ -37,17 +37,19 @@ pub(crate) fn insert(
     instance: i64,
     seq: i64,
     since: u64,
+    late: bool,
     message: Message<'_>,
 ) -> Sql<()> {
     run(
         c,
-        "INSERT INTO messages (instance, seq, kind, attempts, taken, since, payload)
-         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+        "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             instance,
             seq,
             message.kind as i64,
             message.attempts,
+            late,
             ms_in(since),
             message.payload
         ],
@@ -79,44 +81,51 @@ fn read_taken(row: &Row<'_>) -> Sql<Taken> {
     Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? })
 }
 
-/// Makes all messages the locked batch, in order, and counts the attempt (R8.21).
+/// Makes all messages the locked batch, in order (R8.21). This attempt is part of what is returned,
+/// and written down if the lock ends without a commit: otherwise nobody will ask.
 pub(crate) fn take(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
-    let mut taken = all(
+    let mut has_late = false;
+    let taken = all(
         c,
-        "UPDATE messages SET attempts = min(attempts + 1, 4294967295), taken = 1
-         WHERE instance = ?1 RETURNING seq, attempts, payload",
+        "SELECT seq, attempts, payload, late FROM messages WHERE instance = ?1 ORDER BY seq",
         [instance],
-        read_taken,
+        |row| {
+            let message = read_taken(row)?;
+            has_late |= row.get::<_, bool>(3)?;
+            Ok(Taken { attempts: message.attempts.saturating_add(1), ..message })
+        },
     )?;
-    taken.sort_unstable_by_key(|message: &Taken| message.seq);
+    if has_late {
+        run(c, "UPDATE messages SET late = 0 WHERE instance = ?1 AND late", [instance])?;
+    }
     Ok(taken)
 }
 
 /// Removes the locked batch (R8.42).
 pub(crate) fn delete_taken(c: &Connection, instance: i64) -> Sql<()> {
-    run(c, "DELETE FROM messages WHERE instance = ?1 AND taken", [instance])?;
+    run(c, "DELETE FROM messages WHERE instance = ?1 AND NOT late", [instance])?;
     Ok(())
 }
 
-/// Gives the locked batch back where it was (R8.66).
-pub(crate) fn untake(c: &Connection, instance: i64, uncount: bool) -> Sql<()> {
+/// Writes down attempts of the locked batch, or takes them back.
+pub(crate) fn count_taken(c: &Connection, instance: i64, more: i64) -> Sql<()> {
     run(
         c,
-        "UPDATE messages SET taken = 0, attempts = max(attempts - ?2, 0)
-         WHERE instance = ?1 AND taken",
-        params![instance, uncount],
+        "UPDATE messages SET attempts = max(min(attempts + ?2, 4294967295), 0)
+         WHERE instance = ?1 AND NOT late",
+        [instance, more],
     )?;
     Ok(())
 }
 
 /// Hides the locked batch until then (R8.65).
-pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64, uncount: bool) -> Sql<()> {
+pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64) -> Sql<()> {
     run(
         c,
         "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
-         SELECT ?2, seq, instance, kind, max(attempts - ?3, 0), payload
-         FROM messages WHERE instance = ?1 AND taken",
-        params![instance, ms_in(until), uncount],
+         SELECT ?2, seq, instance, kind, attempts, payload
+         FROM messages WHERE instance = ?1 AND NOT late",
+        params![instance, ms_in(until)],
     )?;
     delete_taken(c, instance)
 }
@@ -173,7 +182,7 @@ pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
-         WHERE NOT (q.taken AND m.state = 2 AND m.wake_at > ?1)",
+         WHERE q.late OR NOT ifnull(m.state = 2 AND m.wake_at > ?1, 0)",
         [ms_in(now)],
         |row| row.get(0),
     )?;

@@ -46,7 +46,7 @@ pub(crate) fn mend_queues(c: &Connection, now: u64) -> Sql<usize> {
              attempts = CASE WHEN ",
             is_count!("attempts"),
             " THEN attempts ELSE 0 END,
-             taken = (taken = 1), since = CASE typeof(since) WHEN 'integer' THEN since ELSE ?1 END
+             late = (late = 1), since = CASE typeof(since) WHEN 'integer' THEN since ELSE ?1 END
              WHERE ",
             bad_message!()
         ),

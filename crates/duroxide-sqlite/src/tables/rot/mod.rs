@@ -105,7 +105,7 @@ macro_rules! bad_message {
             bad_kind!(),
             " OR NOT ",
             is_count!("attempts"),
-            " OR taken NOT IN (0, 1)
+            " OR late NOT IN (0, 1)
              OR typeof(since) <> 'integer'"
         )
     };
