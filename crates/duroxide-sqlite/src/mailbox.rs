@@ -5,7 +5,7 @@
 
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
-use crate::tables::messages::{self, Kind, Message};
+use crate::tables::messages::{self, Arrival, Kind, Message};
 use crate::tables::{Sql, hidden, ms_in, ms_out, work};
 use crate::tx::Tx;
 
@@ -132,14 +132,14 @@ fn deliver(
     if instance.is_new && message.kind == Kind::Start {
         // The common case needs no looking.
         tx.notes.turns_ready = true;
-        messages::insert(tx.connection, key, seq, since, false, message)?;
+        messages::insert(tx.connection, key, Arrival { seq, since, late: false }, message)?;
         let ready = Mailbox { state: State::Ready, head: Some(seq), ..Mailbox::resting() };
         return mailboxes::put(tx.connection, key, &ready);
     }
     let mailbox = mailboxes::get(tx.connection, key)?;
     // Who has or had it locked must not take it for part of that.
     let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.token.is_some());
-    messages::insert(tx.connection, key, seq, since, late, message)?;
+    messages::insert(tx.connection, key, Arrival { seq, since, late }, message)?;
     match mailbox {
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),

@@ -1,8 +1,9 @@
 //! Messages that can be read, clustered by instance, in queue order.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Sql, all, first, ms_in, run, text};
+use crate::database::Db;
 
 /// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,16 @@ pub(crate) struct Message<'a> {
     pub(crate) payload: &'a str,
 }
 
+/// How a message came to be readable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Place in the queue.
+    pub(crate) seq: i64,
+    pub(crate) since: u64,
+    /// Whether the instance is or was locked without it.
+    pub(crate) late: bool,
+}
+
 /// A message of a locked batch.
 #[derive(Debug, Clone)]
 pub(crate) struct Taken {
@@ -32,25 +43,18 @@ pub(crate) struct Taken {
     pub(crate) payload: String,
 }
 
-pub(crate) fn insert(
-    c: &Connection,
-    instance: i64,
-    seq: i64,
-    since: u64,
-    late: bool,
-    message: Message<'_>,
-) -> Sql<()> {
+pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Message<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             instance,
-            seq,
+            arrival.seq,
             message.kind as i64,
             message.attempts,
-            late,
-            ms_in(since),
+            arrival.late,
+            ms_in(arrival.since),
             message.payload
         ],
     )?;
@@ -58,7 +62,7 @@ pub(crate) fn insert(
 }
 
 /// Position of the oldest message.
-pub(crate) fn oldest(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+pub(crate) fn oldest(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
@@ -68,7 +72,7 @@ pub(crate) fn oldest(c: &Connection, instance: i64) -> Sql<Option<i64>> {
 }
 
 /// All messages with their attempts so far.
-pub(crate) fn read(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
+pub(crate) fn read(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
     all(
         c,
         "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
@@ -83,7 +87,7 @@ fn read_taken(row: &Row<'_>) -> Sql<Taken> {
 
 /// Makes all messages the locked batch, in order (R8.21). This attempt is part of what is returned,
 /// and written down if the lock ends without a commit: otherwise nobody will ask.
-pub(crate) fn take(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
+pub(crate) fn take(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
     let mut has_late = false;
     let taken = all(
         c,
@@ -102,13 +106,13 @@ pub(crate) fn take(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
 }
 
 /// Removes the locked batch (R8.42).
-pub(crate) fn delete_taken(c: &Connection, instance: i64) -> Sql<()> {
+pub(crate) fn delete_taken(c: Db<'_>, instance: i64) -> Sql<()> {
     run(c, "DELETE FROM messages WHERE instance = ?1 AND NOT late", [instance])?;
     Ok(())
 }
 
 /// Writes down attempts of the locked batch, or takes them back.
-pub(crate) fn count_taken(c: &Connection, instance: i64, more: i64) -> Sql<()> {
+pub(crate) fn count_taken(c: Db<'_>, instance: i64, more: i64) -> Sql<()> {
     run(
         c,
         "UPDATE messages SET attempts = max(min(attempts + ?2, 4294967295), 0)
@@ -119,7 +123,7 @@ pub(crate) fn count_taken(c: &Connection, instance: i64, more: i64) -> Sql<()> {
 }
 
 /// Hides the locked batch until then (R8.65).
-pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64) -> Sql<()> {
+pub(crate) fn hide_taken(c: Db<'_>, instance: i64, until: u64) -> Sql<()> {
     run(
         c,
         "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
@@ -131,7 +135,7 @@ pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64) -> Sql<()> {
 }
 
 /// Whether a start is among the messages.
-pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
+pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(
         c,
         "SELECT 1 FROM messages WHERE instance = ?1 AND kind = 1 LIMIT 1",
@@ -142,7 +146,7 @@ pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
 }
 
 /// Whether all messages are queue messages.
-pub(crate) fn only_queue_messages(c: &Connection, instance: i64) -> Sql<bool> {
+pub(crate) fn only_queue_messages(c: Db<'_>, instance: i64) -> Sql<bool> {
     let other = first(
         c,
         "SELECT 1 FROM messages WHERE instance = ?1 AND kind <> 2 LIMIT 1",
@@ -153,7 +157,7 @@ pub(crate) fn only_queue_messages(c: &Connection, instance: i64) -> Sql<bool> {
 }
 
 /// Since when the oldest message can be read.
-pub(crate) fn oldest_since(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+pub(crate) fn oldest_since(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT since FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
@@ -162,7 +166,7 @@ pub(crate) fn oldest_since(c: &Connection, instance: i64) -> Sql<Option<i64>> {
     )
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<String>> {
+pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<String>> {
     let payload = first(
         c,
         "SELECT payload FROM messages WHERE instance = ?1 AND seq = ?2",
@@ -173,12 +177,12 @@ pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<Stri
     Ok(payload)
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM messages WHERE instance = ?1", [instance])
 }
 
 /// Messages that no valid lock covers.
-pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
+pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
