@@ -19,6 +19,16 @@ pub const DEFAULT_SCHEMA: &str = "duroxide";
 /// config.schema = "workflows".to_owned();
 /// config.migrations = MigrationPolicy::Verify; // somebody else owns the schema
 /// ```
+///
+/// Behind a pooler that gives connections away after each transaction:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use duroxide_pg::ProviderConfig;
+/// let mut config = ProviderConfig::new("postgres://app@pgbouncer.example:6432/app");
+/// config.through_pooler = true;
+/// config.poll_interval = Duration::from_millis(50); // nobody can listen there
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderConfig {
@@ -122,6 +132,14 @@ pub enum MigrationPolicy {
 }
 
 /// Whether connections are encrypted, and how much is checked.
+///
+/// ```
+/// use duroxide_pg::{ProviderConfig, TlsMode, TlsRoots};
+///
+/// let mut config = ProviderConfig::new("postgres://app@db.example/app");
+/// config.tls = TlsMode::VerifyFull;
+/// config.tls_roots = TlsRoots::Pem(b"-----BEGIN CERTIFICATE-----\n...".to_vec());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TlsMode {
     /// What `sslmode` in the URL says; without it [`VerifyFull`](Self::VerifyFull), but
@@ -147,6 +165,25 @@ pub enum TlsRoots {
 }
 
 /// Supplies passwords, or tokens that serve as such, for new connections.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use duroxide_pg::{PasswordSource, ProviderConfig};
+///
+/// struct CloudToken;
+///
+/// #[async_trait]
+/// impl PasswordSource for CloudToken {
+///     async fn password(&self) -> Result<String, String> {
+///         Ok("a token that is valid for some minutes".to_owned()) // ask the cloud's API here
+///     }
+/// }
+///
+/// let mut config = ProviderConfig::new("postgres://app@db.example/app");
+/// config.password = Some(Arc::new(CloudToken));
+/// ```
 #[async_trait]
 pub trait PasswordSource: Send + Sync {
     /// A password that is valid now; or why there is none.

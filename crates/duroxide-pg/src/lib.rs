@@ -9,9 +9,14 @@
 //! # }
 //! ```
 //!
+//! Any number of processes may have the same store open and run workflows on it. They wake each other
+//! (`LISTEN`), take over the work of one that died within two seconds, and go on by themselves after the
+//! database was away.
+//!
 //! Reading order: `store.rs` (open), `provider.rs` and `admin.rs` (the contract, method by method),
-//! `fetch.rs`, `commit.rs`, `writes.rs`, `reads.rs`, `manage.rs` (a function of the schema or a
-//! query each), `pool.rs` and `connection.rs`, and `migrations/` (the schema, where the rules are).
+//! `fetch.rs`, `writes.rs`, `reads.rs`, `manage.rs` (what they do), `lanes/` (how everything that writes
+//! leaves together), `watch.rs` (other nodes), `pool.rs`, `door.rs` and `connection.rs`, `sqlstate.rs`
+//! (what errors mean), and `migrations/` (the schema, where the rules are).
 
 mod config;
 mod error;

@@ -20,7 +20,22 @@ use crate::watch::watch;
 
 /// A store in a PostgreSQL database.
 ///
-/// Any number of nodes may have one open, and run workflows on it, at the same time.
+/// Any number of nodes may have one open, and run workflows on it, at the same time. Dropped, it gives
+/// back what it still holds.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use duroxide_pg::{PgError, PostgresProvider, ProviderConfig};
+///
+/// # async fn open() -> Result<(), PgError> {
+/// let mut config = ProviderConfig::new("postgres://app:secret@db.example/app");
+/// config.application_name = "orders".to_owned();
+/// let store = Arc::new(PostgresProvider::new_with_config(config).await?);
+/// // Hand it to a runtime, a client, or both.
+/// # Ok(())
+/// # }
+/// ```
 pub struct PostgresProvider {
     pub(crate) store: Arc<Store>,
 }
