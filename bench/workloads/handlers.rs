@@ -10,6 +10,8 @@ use super::signals::Signals;
 
 /// Length of the timers whose lateness is measured.
 pub(crate) const TIMER: Duration = Duration::from_secs(1);
+/// Longer than any run.
+const NAP: Duration = Duration::from_secs(7 * 24 * 3600);
 
 type Answer = Result<String, String>;
 
@@ -39,6 +41,7 @@ pub(crate) fn orchestrations(signals: &Arc<Signals>) -> OrchestrationRegistry {
         .register("Timer", with(Body::Timer).handler())
         .register("Waiter", with(Body::Waiter).handler())
         .register("Eternal", with(Body::Eternal).handler())
+        .register("Nap", with(Body::Nap).handler())
         .register("Sleeper", with(Body::Sleeper).handler())
         .build()
 }
@@ -53,6 +56,7 @@ enum Body {
     Timer,
     Waiter,
     Eternal,
+    Nap,
     Sleeper,
 }
 
@@ -99,6 +103,12 @@ impl Orchestration {
                 Ok(data)
             }
             Body::Eternal => eternal(&ctx, &input).await,
+            Body::Nap => {
+                let timer = ctx.schedule_timer(NAP);
+                signals.done();
+                timer.await;
+                Ok(input)
+            }
             Body::Sleeper => {
                 let never = ctx.schedule_wait("Never");
                 signals.done();

@@ -72,6 +72,13 @@ pub(crate) const CASES: &[Case] = &[
     tuned_as("w11-backlog:1000", "W11 backlog of 1 000", PER_SECOND, (20.0, 30.0)),
     tuned_as("w11-backlog:10000", "W11 backlog of 10 000", PER_SECOND, (20.0, 60.0)),
     full_only(tuned_as("w11-backlog:100000", "W11 backlog of 100 000", PER_SECOND, (60.0, 120.0))),
+    ours_only(untuned("s1-crowd:0", "Hello in an empty file", PER_SECOND, (3.0, 10.0))),
+    ours_only(untuned(
+        "s1-crowd:1000000",
+        "Hello among a million finished, 100 000 sleeping",
+        PER_SECOND,
+        (3.0, 10.0),
+    )),
     untuned("m1-sleepers:100000", "Memory of sleeping instances", SLEEPERS, (8.0, 60.0)),
 ];
 
@@ -135,6 +142,10 @@ const fn untuned(
     seconds: (f64, f64),
 ) -> Case {
     Case { tuned_by: None, ..case(name, title, figures, seconds) }
+}
+
+const fn ours_only(case: Case) -> Case {
+    Case { reference: false, ..case }
 }
 
 const fn full_only(case: Case) -> Case {

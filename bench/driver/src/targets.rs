@@ -69,6 +69,7 @@ const TARGETS: &[Target] = &[
     target("w9-idle", "written_bytes_per_second", AtMost(0.0)),
     target("w10-payload", "per_second", TimesBest(10.0)),
     target("w11-backlog:100000", "per_second", ShareOfCase(0.8, "w11-backlog:1000")),
+    target("s1-crowd:1000000", "per_second", ShareOfCase(0.9, "s1-crowd:0")),
     target("m1-sleepers:100000", "rss_bytes_per_late_instance", AtMost(1024.0)),
 ];
 

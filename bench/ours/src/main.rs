@@ -3,6 +3,8 @@
 #[path = "../../workloads/mod.rs"]
 mod workloads;
 
+#[cfg(feature = "sqlite")]
+mod copies;
 mod store;
 
 /// How this side is called in results.

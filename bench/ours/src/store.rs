@@ -58,6 +58,15 @@ async fn open_sqlite(_: &Args) -> Result<Store, Failure> {
     Err("built without the feature `sqlite`".into())
 }
 
+#[cfg(feature = "sqlite")]
+pub(crate) use crate::copies::copy;
+
+/// Copies of an instance in a closed store.
+#[cfg(not(feature = "sqlite"))]
+pub(crate) fn copy(_: &Args, _: &str, _: u64) -> Result<(), Failure> {
+    Err("only a file can be filled".into())
+}
+
 impl Store {
     /// Moves what is in the write-ahead log to the database file.
     pub(crate) async fn checkpoint(&self) -> Result<(), Failure> {

@@ -33,6 +33,11 @@ pub(crate) async fn open(args: &Args) -> Result<Store, Failure> {
     Ok(Store { provider: sqlite.clone(), sqlite: Some(sqlite) })
 }
 
+/// Copies of an instance in a closed store.
+pub(crate) fn copy(_: &Args, _: &str, _: u64) -> Result<(), Failure> {
+    Err("the reference's tables are its own affair".into())
+}
+
 impl Store {
     /// Moves what is in the write-ahead log to the database file.
     pub(crate) async fn checkpoint(&self) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ mod raise;
 mod idle;
 mod backlog;
 mod sleepers;
+mod crowd;
 
 use super::Failure;
 use super::args::Args;
@@ -35,6 +36,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome, Failure> {
         ("w9-idle", None) => idle::run(args).await,
         ("w10-payload", None) => throughput::run(args, "Hello", &payload(), 50).await,
         ("w11-backlog", Some(count)) => backlog::run(args, count).await,
+        ("s1-crowd", Some(finished)) => crowd::run(args, finished, MANY).await,
         ("m1-sleepers", Some(count)) => sleepers::run(args, count).await,
         _ => Err(format!("no case {case}").into()),
     }

@@ -55,6 +55,24 @@ impl Cluster {
         Ok(Self { folder: folder.to_owned(), bin, port, password })
     }
 
+    /// Makes a standby of the cluster in `folder`, which must not exist; its server has to run.
+    pub(crate) fn make_standby(&self, folder: &Path) -> Result<Self, String> {
+        make_folder(folder).map_err(|error| error.to_string())?;
+        programs::hand_over(folder)?;
+        let data = folder.join("data");
+        let mut backup = programs::command(&self.bin.join("pg_basebackup"));
+        backup.arg("--pgdata").arg(&data).args(["--dbname", &self.url("postgres")]);
+        backup.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+        programs::run(backup.current_dir(folder))?;
+        let port = free_port().map_err(|error| error.to_string())?;
+        let settings = [format!("port = {port}"), socket_folder(folder)];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let file = data.join("postgresql.conf");
+        configure(&file, &settings).map_err(|error| error.to_string())?;
+        let (bin, password) = (self.bin.clone(), self.password.clone());
+        Ok(Self { folder: folder.to_owned(), bin, port, password })
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
@@ -81,7 +99,8 @@ impl Cluster {
     }
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// A folder that others cannot look into.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(folder)
 }
 
@@ -94,7 +113,8 @@ fn configure(file: &Path, settings: &[&str]) -> io::Result<()> {
     settings.iter().try_for_each(|setting| writeln!(file, "{setting}"))
 }
 
-fn free_port() -> io::Result<u16> {
+/// A port of loopback that nobody uses at the moment.
+pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

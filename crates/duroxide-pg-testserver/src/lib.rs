@@ -2,7 +2,8 @@
 //!
 //! [`shared`] is what most tests use: the first process that asks starts a server in a temporary
 //! folder, later ones find it, and a keeper ends it and removes the folder soon after the last of
-//! them is gone, however that ended. [`Server`] is one that a test may stop and break. Both listen
+//! them is gone, however that ended. [`Server`] is one that a test may stop and break, [`Pooler`]
+//! stands in front of one. Both listen
 //! on loopback only and want a password.
 //!
 //! `DUROXIDE_PG_URL` names a server of your own instead of the shared one, `DUROXIDE_PG_BIN` the
@@ -13,7 +14,12 @@ mod programs;
 mod cluster;
 mod shared;
 mod server;
+mod pooler;
 
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+pub use pooler::Pooler;
 pub use server::{Options, Server, Stop};
 pub use shared::{Shared, shared};
 
@@ -37,6 +43,18 @@ pub fn installed() -> bool {
     if std::env::var_os(REQUIRED_VARIABLE).is_some() {
         panic!("{missing}, and must not be missing: {REQUIRED_VARIABLE} is set");
     }
-    eprintln!("SKIPPED: {missing}");
+    say_skipped(missing);
     false
+}
+
+/// Says once that something is skipped, to whoever runs the tests: what a test that passes prints is
+/// not shown, so this goes past that.
+fn say_skipped(why: &str) {
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.iter().any(|known| known == why) {
+        said.push(why.to_owned());
+        let line = format!("SKIPPED: {why}\n");
+        drop(std::io::stderr().write_all(line.as_bytes())); // Nobody is there to read it.
+    }
 }

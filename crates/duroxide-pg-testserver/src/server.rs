@@ -56,18 +56,29 @@ impl Server {
     /// Makes a cluster and starts its server. `None` if PostgreSQL is not installed: the test is to
     /// be skipped, which has been said already.
     pub fn start(options: &Options) -> Result<Option<Self>, String> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
         if !installed() {
             return Ok(None);
         }
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("duroxide-pg-{}-{number}", std::process::id());
-        let folder = options.parent.join(name);
+        let folder = new_folder(&options.parent);
         let keeper = keeper(&folder)?;
         let cluster = Cluster::make(&folder, options.durable, &options.settings)?;
         let server = Self { cluster, keeper };
         server.resume()?;
         Ok(Some(server))
+    }
+
+    /// Starts a standby that follows this server.
+    pub fn start_standby(&self) -> Result<Self, String> {
+        let folder = new_folder(self.cluster.folder.parent().unwrap_or(Path::new("/tmp")));
+        let keeper = keeper(&folder)?;
+        let standby = Self { cluster: self.cluster.make_standby(&folder)?, keeper };
+        standby.resume()?;
+        Ok(standby)
+    }
+
+    /// Makes a standby a server of its own.
+    pub fn promote(&self) -> Result<(), String> {
+        programs::run(self.control().args(["promote", "--wait"]))
     }
 
     /// Where its first database is: `postgres://…`.
@@ -148,6 +159,12 @@ impl Drop for Server {
             eprintln!("the keeper of a PostgreSQL server: {error}");
         }
     }
+}
+
+fn new_folder(parent: &Path) -> PathBuf {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    parent.join(format!("duroxide-pg-{}-{number}", std::process::id()))
 }
 
 fn keeper(folder: &Path) -> Result<Child, String> {

@@ -1,6 +1,10 @@
 -- The tables. Times are milliseconds since the epoch by the server's clock, text is what the client
 -- makes of any text (PostgreSQL has no NUL), ids of 64 bits are stored as the same bits.
 --
+-- Rows of queues (message, hidden, work, session) come and go, those of mailbox change with every turn:
+-- vacuum looks after them when some thousand are dead, whatever the size of the table, and does not
+-- pause between pages of what is small. Fillfactors leave room for the next version of a row beside it.
+--
 -- `duroxide` stands for the schema of the store; it is replaced when a migration runs.
 
 -- Queue positions. Later ones are larger; gaps mean nothing.
@@ -79,7 +83,8 @@ CREATE TABLE duroxide.mailbox (
     node      bigint,
     taken     bigint[],
     done      uuid
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 5000);
 CREATE INDEX mailbox_ready ON duroxide.mailbox (pin, head) WHERE head IS NOT NULL;
 CREATE INDEX mailbox_wake ON duroxide.mailbox (wake_at) WHERE wake_at IS NOT NULL;
 
@@ -92,7 +97,8 @@ CREATE TABLE duroxide.message (
     since     bigint NOT NULL,
     payload   text NOT NULL,
     PRIMARY KEY (instance, seq)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 
 -- Messages that are not due yet, in the order in which they will be.
 CREATE TABLE duroxide.hidden (
@@ -103,7 +109,8 @@ CREATE TABLE duroxide.hidden (
     attempts    bigint NOT NULL,
     payload     text NOT NULL,
     PRIMARY KEY (visible_at, seq)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
@@ -121,7 +128,8 @@ CREATE TABLE duroxide.work (
     tag        text COLLATE "C",
     session    text COLLATE "C",
     payload    text NOT NULL
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX work_ready ON duroxide.work (tag_key, seq) WHERE wake_at IS NULL AND session IS NULL;
 CREATE INDEX work_ready_sessions ON duroxide.work (seq)
     WHERE wake_at IS NULL AND session IS NOT NULL;
@@ -137,7 +145,8 @@ CREATE TABLE duroxide.session (
     last_activity  bigint NOT NULL,
     node           bigint,
     CONSTRAINT session_id EXCLUDE USING hash (id WITH =)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX session_owner ON duroxide.session USING hash (owner);
 CREATE INDEX session_until ON duroxide.session (until);
 

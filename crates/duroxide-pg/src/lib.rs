@@ -22,6 +22,7 @@ mod config;
 mod error;
 mod sqlstate;
 mod store;
+mod server_clock;
 mod provider;
 mod admin;
 mod fetch;
@@ -45,6 +46,11 @@ mod connection;
 mod door;
 mod target;
 mod tls;
+
+/// The guide, so that its examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/postgres.md")]
+mod guide {}
 
 pub use config::{
     DEFAULT_SCHEMA, MigrationPolicy, PasswordSource, ProviderConfig, TlsMode, TlsRoots,

@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("commit", include_str!("../migrations/0004_commit.sql")),
     ("work", include_str!("../migrations/0005_work.sql")),
     ("admin", include_str!("../migrations/0006_admin.sql")),
+    ("views", include_str!("../migrations/0007_views.sql")),
     ("nodes", include_str!("../migrations/0008_nodes.sql")),
     ("alone", include_str!("../migrations/0009_alone.sql")),
 ];
@@ -161,6 +162,10 @@ const FOREIGN: &str = "SELECT c.relname::text FROM pg_catalog.pg_class c
      AND c.relname::text <> ALL ($2) LIMIT 1";
 /// What is ours.
 const TABLES: &[&str] = &[
+    "instances",
+    "executions",
+    "queue",
+    "waiting",
     "migration",
     "pin",
     "instance",

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use duroxide_core::clock::wall_clock_ms;
 use tokio::sync::Notify;
 
 use crate::commit_board::CommitBoard;
@@ -16,6 +15,7 @@ use crate::news::Outbox;
 use crate::numbers::{ms_in, ms_out, span_in};
 use crate::pins::Pins;
 use crate::pool::Pool;
+use crate::server_clock::ServerClock;
 use crate::watch::watch;
 
 /// A store in a PostgreSQL database.
@@ -129,8 +129,7 @@ pub(crate) struct Store {
     pub(crate) closing: Notify,
     running: Running,
     pins: Mutex<Arc<Pins>>,
-    /// How far the server's clock is ahead of ours.
-    ahead_ms: AtomicI64,
+    server_clock: ServerClock,
 }
 
 impl Store {
@@ -145,7 +144,7 @@ impl Store {
             closing: Notify::new(),
             running: Running::default(),
             pins: Mutex::default(),
-            ahead_ms: AtomicI64::new(0),
+            server_clock: ServerClock::starting_at(0),
         })
     }
 
@@ -184,15 +183,12 @@ impl Store {
 
     /// The server told its time.
     pub(crate) fn note_time(&self, server_ms: i64) {
-        let ahead = server_ms.saturating_sub(ms_in(wall_clock_ms()));
-        self.ahead_ms.store(ahead, Ordering::Relaxed);
+        self.server_clock.note(server_ms);
     }
 
     /// The time by which the store decides, as well as it is known here.
     pub(crate) fn now_ms(&self) -> u64 {
-        let server =
-            || ms_in(wall_clock_ms()).saturating_add(self.ahead_ms.load(Ordering::Relaxed));
-        ms_out(self.given_time().unwrap_or_else(server))
+        ms_out(self.given_time().unwrap_or_else(|| self.server_clock.now_ms()))
     }
 
     /// How long messages for nobody are kept (R8.29).

@@ -69,13 +69,14 @@ CREATE TABLE history (
     PRIMARY KEY (instance, execution, event)
 ) WITHOUT ROWID;
 
--- Messages to be read. kind: 0 any, 1 start, 2 queue message. taken: part of the locked batch.
+-- Messages to be read. kind: 0 any, 1 start, 2 queue message. late: came after the latest lock
+-- was taken, and is not part of it. attempts: those of locks that ended without a commit.
 CREATE TABLE messages (
     instance  INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
     kind      INTEGER NOT NULL,
     attempts  INTEGER NOT NULL,
-    taken     INTEGER NOT NULL,
+    late      INTEGER NOT NULL,
     since     INTEGER NOT NULL,
     payload   TEXT NOT NULL,
     PRIMARY KEY (instance, seq)

@@ -9,6 +9,7 @@ use duroxide_core::provider::{
     SystemMetrics,
 };
 
+use crate::database::Db;
 use crate::error::Failure;
 use crate::ops::{DeleteBulk, DeleteExactly, DeleteTree, Prune, PruneBulk};
 use crate::provider::during;
@@ -18,19 +19,19 @@ use crate::{queries, tables};
 #[async_trait]
 impl ProviderAdmin for SqliteProvider {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
-        let list = |c: &_| Ok(tables::instances::list(c)?);
+        let list = |c: Db<'_>| Ok(tables::instances::list(c)?);
         self.readers.read(list).await.map_err(during("list_instances"))
     }
 
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
         let status = status.to_owned();
-        let list = move |c: &_| Ok(tables::instances::list_by_status(c, &status)?);
+        let list = move |c: Db<'_>| Ok(tables::instances::list_by_status(c, &status)?);
         self.readers.read(list).await.map_err(during("list_instances_by_status"))
     }
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
         let id = instance.to_owned();
-        let list = move |c: &_| queries::instances::execution_numbers(c, &id);
+        let list = move |c: Db<'_>| queries::instances::execution_numbers(c, &id);
         self.readers.read(list).await.map_err(during("list_executions"))
     }
 
@@ -40,25 +41,26 @@ impl ProviderAdmin for SqliteProvider {
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
         let id = instance.to_owned();
-        let read = move |c: &_| queries::history::from_event(c, &id, execution_id, 0, usize::MAX);
+        let read =
+            move |c: Db<'_>| queries::history::from_event(c, &id, execution_id, 0, usize::MAX);
         self.readers.read(read).await.map_err(during("read_history_with_execution_id"))
     }
 
     async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
         let id = instance.to_owned();
-        let read = move |c: &_| queries::history::newest(c, &id);
+        let read = move |c: Db<'_>| queries::history::newest(c, &id);
         self.readers.read(read).await.map_err(during("read_history"))
     }
 
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
         let id = instance.to_owned();
-        let read = move |c: &_| queries::instances::newest_execution(c, &id);
+        let read = move |c: Db<'_>| queries::instances::newest_execution(c, &id);
         self.readers.read(read).await.map_err(during("latest_execution_id"))
     }
 
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
         let id = instance.to_owned();
-        let read = move |c: &_| queries::instances::info(c, &id);
+        let read = move |c: Db<'_>| queries::instances::info(c, &id);
         self.readers.read(read).await.map_err(during("get_instance_info"))
     }
 
@@ -68,7 +70,7 @@ impl ProviderAdmin for SqliteProvider {
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
         let id = instance.to_owned();
-        let read = move |c: &_| queries::instances::execution(c, &id, execution_id);
+        let read = move |c: Db<'_>| queries::instances::execution(c, &id, execution_id);
         self.readers.read(read).await.map_err(during("get_execution_info"))
     }
 
@@ -78,25 +80,25 @@ impl ProviderAdmin for SqliteProvider {
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
         let now = self.clock.now_ms();
-        let read = move |c: &_| queries::metrics::queue_depths(c, now);
+        let read = move |c: Db<'_>| queries::metrics::queue_depths(c, now);
         self.readers.read(read).await.map_err(during("get_queue_depths"))
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
         let id = instance_id.to_owned();
-        let read = move |c: &_| Ok(tables::instances::children(c, &id)?);
+        let read = move |c: Db<'_>| Ok(tables::instances::children(c, &id)?);
         self.readers.read(read).await.map_err(during("list_children"))
     }
 
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
         let id = instance_id.to_owned();
-        let read = move |c: &_| queries::instances::parent(c, &id);
+        let read = move |c: Db<'_>| queries::instances::parent(c, &id);
         self.readers.read(read).await.map_err(during("get_parent_id"))
     }
 
     async fn get_instance_tree(&self, instance_id: &str) -> Result<InstanceTree, ProviderError> {
         let id = instance_id.to_owned();
-        let read = move |c: &_| queries::instances::tree(c, &id);
+        let read = move |c: Db<'_>| queries::instances::tree(c, &id);
         self.readers.read(read).await.map_err(during("get_instance_tree"))
     }
 
@@ -157,7 +159,7 @@ impl ProviderAdmin for SqliteProvider {
     }
 
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
-        let list = |c: &_| Ok(tables::dead_letters::list(c)?);
+        let list = |c: Db<'_>| Ok(tables::dead_letters::list(c)?);
         self.readers.read(list).await.map_err(during("list_dead_letters"))
     }
 }

@@ -8,6 +8,7 @@ use duroxide_core::provider::{
     DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, TagFilter,
 };
 
+use crate::database::Db;
 use crate::error::Failure;
 use crate::ops::{
     AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn, TakenWork,
@@ -87,7 +88,7 @@ impl SqliteProvider {
             return Ok(());
         }
         let (id, execution) = (turn.item.instance.clone(), turn.item.execution_id);
-        let read = move |c: &_| queries::history::from_event(c, &id, execution, 0, usize::MAX);
+        let read = move |c: Db<'_>| queries::history::from_event(c, &id, execution, 0, usize::MAX);
         match self.readers.read(read).await {
             Ok(history) => turn.item.history = history,
             Err(Failure::Refused(Refusal::UnreadableHistory(why))) => {

@@ -45,6 +45,7 @@ mod owners;
 mod file_identity;
 mod token;
 mod connection;
+mod database;
 mod schema;
 mod inspect;
 mod crash_point;

@@ -5,7 +5,7 @@
 
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
-use crate::tables::messages::{self, Kind, Message};
+use crate::tables::messages::{self, Arrival, Kind, Message};
 use crate::tables::{Sql, hidden, ms_in, ms_out, work};
 use crate::tx::Tx;
 
@@ -110,7 +110,13 @@ pub(crate) fn unlock_used(tx: &mut Tx<'_>, instance: &Instance) -> Sql<()> {
 pub(crate) fn settle(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     match mailboxes::get(tx.connection, key)? {
         Some(locked) if locked.is_locked(tx.now) => Ok(()),
-        Some(mailbox) => settle_from(tx, key, mailbox),
+        Some(mailbox) => {
+            // A lock that ended without a commit was an attempt.
+            if mailbox.state == State::Locked {
+                messages::count_taken(tx.connection, key, 1)?;
+            }
+            settle_from(tx, key, mailbox)
+        }
         None => settle_from(tx, key, Mailbox::resting()),
     }
 }
@@ -123,14 +129,18 @@ fn deliver(
     message: Message<'_>,
 ) -> Sql<()> {
     let key = instance.key;
-    messages::insert(tx.connection, key, seq, since, message)?;
     if instance.is_new && message.kind == Kind::Start {
         // The common case needs no looking.
         tx.notes.turns_ready = true;
+        messages::insert(tx.connection, key, Arrival { seq, since, late: false }, message)?;
         let ready = Mailbox { state: State::Ready, head: Some(seq), ..Mailbox::resting() };
         return mailboxes::put(tx.connection, key, &ready);
     }
-    match mailboxes::get(tx.connection, key)? {
+    let mailbox = mailboxes::get(tx.connection, key)?;
+    // Who has or had it locked must not take it for part of that.
+    let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.token.is_some());
+    messages::insert(tx.connection, key, Arrival { seq, since, late }, message)?;
+    match mailbox {
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {

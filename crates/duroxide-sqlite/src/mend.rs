@@ -3,9 +3,10 @@
 //! What cannot be set right becomes a dead letter. It is looked for when a store is opened, for a
 //! moment, and when an operation meets something it cannot read.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Transaction, TransactionBehavior};
 
 use crate::connection::in_steps;
+use crate::database::Db;
 use crate::mailbox;
 use crate::tables::{Sql, rot};
 use crate::tx::{Settings, Tx};
@@ -14,16 +15,16 @@ use crate::tx::{Settings, Tx};
 const STEPS_THOUSANDS: u32 = 1000;
 
 /// Looks for rows that make no sense, as far as a moment goes, and mends the store if there are any.
-pub(crate) fn mend_if_needed(connection: &Connection, settings: Settings, now: u64) -> Sql<()> {
-    match in_steps(connection, STEPS_THOUSANDS, rot::is_any)? {
+pub(crate) fn mend_if_needed(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
+    match in_steps(&connection, STEPS_THOUSANDS, |c| rot::is_any(Db::of(c)))? {
         Some(true) => mend(connection, settings, now),
         Some(false) | None => Ok(()),
     }
 }
 
 /// Mends a store in a transaction of its own.
-pub(crate) fn mend(connection: &Connection, settings: Settings, now: u64) -> Sql<()> {
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+pub(crate) fn mend(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
+    let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
     let mut rows = rot::mend_instances(connection, now)?;
     rows += rot::mend_queues(connection, now)?;
     rows += rot::mend_work(connection)?;

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::connection::open_reader;
+use crate::database::Db;
 use crate::error::{Failure, OpError, SqliteError};
 use crate::faults;
 use crate::file_identity::FileIdentity;
@@ -53,7 +54,7 @@ impl Readers {
     pub(crate) fn read<T, F>(&self, query: F) -> impl Future<Output = Result<T, Failure>> + Send
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, OpError> + Send + 'static,
+        F: Fn(Db<'_>) -> Result<T, OpError> + Send + 'static,
     {
         async move {
             match self {
@@ -70,7 +71,7 @@ struct Read<F>(F);
 impl<T, F> Op for Read<F>
 where
     T: Send + 'static,
-    F: Fn(&Connection) -> Result<T, OpError> + Send + 'static,
+    F: Fn(Db<'_>) -> Result<T, OpError> + Send + 'static,
 {
     type Output = T;
 
@@ -118,7 +119,7 @@ impl Pool {
     async fn read<T, F>(&self, query: F) -> Result<T, Failure>
     where
         T: Send + 'static,
-        F: Fn(&Connection) -> Result<T, OpError> + Send + 'static,
+        F: Fn(Db<'_>) -> Result<T, OpError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let task: Task = Box::new(move |reader| {
@@ -165,7 +166,7 @@ impl Reader {
 
     fn read<T>(
         &mut self,
-        query: &(impl Fn(&Connection) -> Result<T, OpError> + ?Sized),
+        query: &(impl Fn(Db<'_>) -> Result<T, OpError> + ?Sized),
     ) -> Result<T, Failure> {
         // A file without a name can still be read, but nobody writes it any more.
         if FileIdentity::of(&self.path) != self.identity {
@@ -191,10 +192,10 @@ impl Reader {
 
 fn in_snapshot<T>(
     connection: &mut Connection,
-    query: &(impl Fn(&Connection) -> Result<T, OpError> + ?Sized),
+    query: &(impl Fn(Db<'_>) -> Result<T, OpError> + ?Sized),
 ) -> Result<T, OpError> {
     let snapshot = connection.transaction()?;
-    let result = query(&snapshot)?;
+    let result = query(Db::of(&snapshot))?;
     snapshot.finish()?;
     Ok(result)
 }

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::commit_board::CommitBoard;
 use crate::connection::{open_writer, path_of};
+use crate::database::Db;
 #[cfg(feature = "test-hooks")]
 use crate::error::Failure;
 use crate::error::SqliteError;
@@ -143,7 +144,7 @@ impl SqliteProvider {
     #[doc(hidden)]
     pub async fn count(&self, sql: &'static str, parameter: &str) -> Result<i64, SqliteError> {
         let parameter = parameter.to_owned();
-        let read = move |c: &Connection| {
+        let read = move |c: Db<'_>| {
             Ok(crate::tables::first(c, sql, [&parameter], |row| row.get(0))?.unwrap_or(0))
         };
         self.readers.read(read).await.map_err(|failure| match failure {
@@ -168,8 +169,8 @@ impl SqliteProvider {
         schema::migrate(&path, &mut connection)?;
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
         let settings = Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() };
-        mend_if_needed(&connection, settings, clock.now_ms()).map_err(sort)?;
-        nodes::insert(&connection, id, clock.now_ms()).map_err(sort)?;
+        mend_if_needed(Db::of(&connection), settings, clock.now_ms()).map_err(sort)?;
+        nodes::insert(Db::of(&connection), id, clock.now_ms()).map_err(sort)?;
 
         let board = Arc::new(CommitBoard::new());
         let faults = faults::Plan::default();

@@ -1,10 +1,10 @@
 //! A transaction in progress, as operations see it: the data, the time, and what they note for later.
 
-use rusqlite::Connection;
 use semver::Version;
 
 use duroxide_core::provider::DeadLetter;
 
+use crate::database::Db;
 use crate::tables::instances::{self, Instance};
 use crate::tables::{Sql, dead_letters, executions, nodes, pins};
 
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 
 /// A transaction in progress.
 pub(crate) struct Tx<'c> {
-    pub(crate) connection: &'c Connection,
+    pub(crate) connection: Db<'c>,
     pub(crate) settings: Settings,
     /// The time at which all of it happens.
     pub(crate) now: u64,
@@ -59,7 +59,7 @@ struct Positions {
 
 impl<'c> Tx<'c> {
     /// A transaction that has just begun.
-    pub(crate) fn new(connection: &'c Connection, settings: Settings, now: u64) -> Self {
+    pub(crate) fn new(connection: Db<'c>, settings: Settings, now: u64) -> Self {
         let (notes, changes) = (Notes::default(), connection.total_changes());
         Self {
             connection,

@@ -235,7 +235,7 @@ fn add_waiting(path: &Path, count: u32) {
          SELECT i, i, 1, 2, 0, 1 << 50, '{{}}' FROM n;
          INSERT INTO mailboxes (instance, state, pin, wake_at)
          SELECT i, 3, 0, 1 << 50 FROM n;
-         INSERT INTO messages (instance, seq, kind, attempts, taken, since, payload)
+         INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
          SELECT i, i, 0, 0, 0, 1 << 50, '{{}}' FROM n;
          UPDATE counters SET next_seq = 1000000;
          DROP TABLE n;

@@ -21,8 +21,11 @@ const ROT_MESSAGES: &str = "UPDATE messages SET payload = '{bits rotted'
      WHERE instance = (SELECT key FROM instances WHERE id = ?1)";
 const ROT_WORK: &str = "UPDATE work SET payload = '{bits rotted'
      WHERE instance = (SELECT key FROM instances WHERE id = ?1)";
+/// The attempt of a lock still held is written down when it ends without a commit.
 const COUNT_ATTEMPTS: &str = "SELECT ifnull(max(attempts), 0) FROM
-     (SELECT instance, attempts FROM messages UNION ALL SELECT instance, attempts FROM hidden)
+     (SELECT q.instance, q.attempts + ifnull(m.state = 2 AND NOT q.late, 0) AS attempts
+      FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
+      UNION ALL SELECT instance, attempts FROM hidden)
      WHERE instance = (SELECT key FROM instances WHERE id = ?1)";
 
 /// Makes stores in files, and damages the latest.

@@ -38,11 +38,11 @@ pub(crate) fn sync() -> std::io::Result<()> {
 
 /// Commits a transaction of the writer.
 pub(crate) fn commit(
-    connection: &Connection,
+    _connection: &Connection,
     _is_synced: bool,
-    commit: impl FnOnce(&Connection) -> Sql<()>,
+    commit: impl FnOnce() -> Sql<()>,
 ) -> Sql<()> {
-    commit(connection)
+    commit()
 }
 
 /// How long others may keep a file.

@@ -197,7 +197,7 @@ pub(crate) fn sync() -> std::io::Result<()> {
 pub(crate) fn commit(
     connection: &Connection,
     is_synced: bool,
-    commit: impl FnOnce(&Connection) -> Sql<()>,
+    commit: impl FnOnce() -> Sql<()>,
 ) -> Sql<()> {
     let (mut fault, mut is_watched) = (None, false);
     with(|state| {
@@ -214,9 +214,9 @@ pub(crate) fn commit(
         })?;
     }
     match fault {
-        None => commit(connection),
+        None => commit(),
         Some((CommitFault::Before, code)) => Err(failure(code)),
-        Some((CommitFault::After, code)) => commit(connection).and(Err(failure(code))),
+        Some((CommitFault::After, code)) => commit().and(Err(failure(code))),
     }
 }
 

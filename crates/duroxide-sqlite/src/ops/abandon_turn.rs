@@ -5,7 +5,8 @@ use duroxide_core::provider::Refusal;
 use super::{Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
-use crate::tables::{mailboxes, messages};
+use crate::tables::mailboxes::{self, State};
+use crate::tables::messages;
 use crate::token::Secret;
 use crate::tx::Tx;
 
@@ -26,14 +27,18 @@ impl Op for AbandonTurn {
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
         // R8.67: the token has to be the current one, its time may be up.
         let mailbox = mailboxes::get(tx.connection, self.key)?;
-        if mailbox.is_none_or(|mailbox| mailbox.token != Some(self.secret)) {
+        let Some(mailbox) = mailbox.filter(|mailbox| mailbox.token == Some(self.secret)) else {
             return Err(Refusal::UnknownToken.into());
+        };
+        let (is_counted, counts) = (mailbox.state != State::Locked, !self.uncount);
+        if is_counted != counts {
+            messages::count_taken(tx.connection, self.key, if counts { 1 } else { -1 })?;
         }
         match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
             Some(until) if tx.now < until => {
-                messages::hide_taken(tx.connection, self.key, until, self.uncount)?;
+                messages::hide_taken(tx.connection, self.key, until)?;
             }
-            _ => messages::untake(tx.connection, self.key, self.uncount)?,
+            _ => {}
         }
         Ok(mailbox::unlock(tx, self.key)?)
     }

@@ -4,7 +4,7 @@ use super::Op;
 use super::{ack_work, commit_turn};
 use crate::error::OpError;
 use crate::mailbox;
-use crate::tables::{instances, messages, work};
+use crate::tables::{instances, work};
 use crate::token::Secret;
 use crate::tx::Tx;
 
@@ -25,7 +25,6 @@ impl Op for BuryMessages {
         for (seq, why) in &self.undecodable {
             mailbox::bury(tx, self.key, *seq, &format!("message cannot be decoded: {why}"))?;
         }
-        messages::untake(tx.connection, self.key, true)?;
         Ok(mailbox::unlock(tx, self.key)?)
     }
 }

@@ -1,8 +1,7 @@
 //! The store as text, for people.
 
-use rusqlite::Connection;
-
 use super::metrics;
+use crate::database::Db;
 use crate::error::OpError;
 use crate::tables::{self, work};
 
@@ -10,7 +9,7 @@ use crate::tables::{self, work};
 const SHOWN: usize = 10;
 
 /// Totals, queue sizes and a few rows.
-pub(crate) fn dump(c: &Connection, now: u64) -> Result<String, OpError> {
+pub(crate) fn dump(c: Db<'_>, now: u64) -> Result<String, OpError> {
     let totals = metrics::totals(c)?;
     let depths = metrics::queue_depths(c, now)?;
     let mut lines = vec![

@@ -1,16 +1,15 @@
 //! Histories (R8.95, R8.131).
 
-use rusqlite::Connection;
-
 use duroxide_core::model::Event;
 use duroxide_core::provider::Refusal;
 
+use crate::database::Db;
 use crate::error::{OpError, is_unreadable};
 use crate::tables::history::EventRow;
 use crate::tables::{Sql, executions, history, instances};
 
 /// Events of the newest execution; none for an unknown instance.
-pub(crate) fn newest(c: &Connection, instance: &str) -> Result<Vec<Event>, OpError> {
+pub(crate) fn newest(c: Db<'_>, instance: &str) -> Result<Vec<Event>, OpError> {
     let Some(known) = instances::by_id(c, instance)? else { return Ok(Vec::new()) };
     let Some(execution) = executions::newest(c, known.key)? else { return Ok(Vec::new()) };
     let rows = history::read_from(c, known.key, execution.number, 0, usize::MAX);
@@ -19,7 +18,7 @@ pub(crate) fn newest(c: &Connection, instance: &str) -> Result<Vec<Event>, OpErr
 
 /// Events of one execution from an id on.
 pub(crate) fn from_event(
-    c: &Connection,
+    c: Db<'_>,
     instance: &str,
     execution: u64,
     from: u64,

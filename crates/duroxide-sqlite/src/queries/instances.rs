@@ -2,16 +2,15 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use rusqlite::Connection;
-
 use duroxide_core::model::INITIAL_EXECUTION_ID;
 use duroxide_core::provider::{ExecutionInfo, InstanceInfo, InstanceTree, Refusal};
 
+use crate::database::Db;
 use crate::error::OpError;
 use crate::tables::{executions, history, instances};
 
 /// An instance as a whole.
-pub(crate) fn info(c: &Connection, instance: &str) -> Result<InstanceInfo, OpError> {
+pub(crate) fn info(c: Db<'_>, instance: &str) -> Result<InstanceInfo, OpError> {
     let unknown = || Refusal::UnknownInstance(instance.to_owned());
     let known = instances::by_id(c, instance)?.ok_or_else(unknown)?;
     let identity = known.identity.ok_or_else(unknown)?;
@@ -30,11 +29,7 @@ pub(crate) fn info(c: &Connection, instance: &str) -> Result<InstanceInfo, OpErr
 }
 
 /// One execution.
-pub(crate) fn execution(
-    c: &Connection,
-    instance: &str,
-    number: u64,
-) -> Result<ExecutionInfo, OpError> {
+pub(crate) fn execution(c: Db<'_>, instance: &str, number: u64) -> Result<ExecutionInfo, OpError> {
     let unknown = || Refusal::UnknownExecution(instance.to_owned(), number);
     let known = instances::by_id(c, instance)?.ok_or_else(unknown)?;
     let execution = executions::get(c, known.key, number)?.ok_or_else(unknown)?;
@@ -50,27 +45,27 @@ pub(crate) fn execution(
 }
 
 /// Execution numbers, ascending.
-pub(crate) fn execution_numbers(c: &Connection, instance: &str) -> Result<Vec<u64>, OpError> {
+pub(crate) fn execution_numbers(c: Db<'_>, instance: &str) -> Result<Vec<u64>, OpError> {
     let Some(known) = instances::by_id(c, instance)? else { return Ok(Vec::new()) };
     Ok(executions::list(c, known.key)?.into_iter().map(|execution| execution.number).collect())
 }
 
 /// Number of the newest execution; 1 for an unknown instance.
-pub(crate) fn newest_execution(c: &Connection, instance: &str) -> Result<u64, OpError> {
+pub(crate) fn newest_execution(c: Db<'_>, instance: &str) -> Result<u64, OpError> {
     let Some(known) = instances::by_id(c, instance)? else { return Ok(INITIAL_EXECUTION_ID) };
     let newest = executions::newest(c, known.key)?;
     Ok(newest.map_or(INITIAL_EXECUTION_ID, |execution| execution.number))
 }
 
 /// Parent, for a child.
-pub(crate) fn parent(c: &Connection, instance: &str) -> Result<Option<String>, OpError> {
+pub(crate) fn parent(c: Db<'_>, instance: &str) -> Result<Option<String>, OpError> {
     let known = instances::by_id(c, instance)?.and_then(|known| known.identity);
     let unknown = || Refusal::UnknownInstance(instance.to_owned());
     Ok(known.ok_or_else(unknown)?.parent)
 }
 
 /// An instance and its descendants, level by level; just the id if it is unknown.
-pub(crate) fn tree(c: &Connection, root: &str) -> Result<InstanceTree, OpError> {
+pub(crate) fn tree(c: Db<'_>, root: &str) -> Result<InstanceTree, OpError> {
     let mut seen = HashSet::from([root.to_owned()]);
     let mut all_ids = vec![root.to_owned()];
     let mut to_visit = VecDeque::from([root.to_owned()]);

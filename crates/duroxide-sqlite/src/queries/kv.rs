@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
-
 use duroxide_core::model::{EventKind, SystemStats};
 
+use crate::database::Db;
 use crate::error::OpError;
 use crate::tables::{executions, history, instances, kv};
 
 /// One value.
-pub(crate) fn value(c: &Connection, instance: &str, key: &str) -> Result<Option<String>, OpError> {
+pub(crate) fn value(c: Db<'_>, instance: &str, key: &str) -> Result<Option<String>, OpError> {
     match instances::by_id(c, instance)? {
         Some(known) => Ok(kv::get(c, known.key, key)?),
         None => Ok(None),
@@ -18,7 +17,7 @@ pub(crate) fn value(c: &Connection, instance: &str, key: &str) -> Result<Option<
 }
 
 /// All values.
-pub(crate) fn all(c: &Connection, instance: &str) -> Result<HashMap<String, String>, OpError> {
+pub(crate) fn all(c: Db<'_>, instance: &str) -> Result<HashMap<String, String>, OpError> {
     match instances::by_id(c, instance)? {
         Some(known) => Ok(kv::merged(c, known.key)?.into_iter().collect()),
         None => Ok(HashMap::new()),
@@ -26,7 +25,7 @@ pub(crate) fn all(c: &Connection, instance: &str) -> Result<HashMap<String, Stri
 }
 
 /// Sizes of an instance (R6.41, R6.42).
-pub(crate) fn stats(c: &Connection, instance: &str) -> Result<Option<SystemStats>, OpError> {
+pub(crate) fn stats(c: Db<'_>, instance: &str) -> Result<Option<SystemStats>, OpError> {
     let Some(known) = instances::by_id(c, instance)? else { return Ok(None) };
     let Some(identity) = &known.identity else { return Ok(None) };
     let Some(execution) = executions::get(c, known.key, identity.execution)? else {

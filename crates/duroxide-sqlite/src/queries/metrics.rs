@@ -1,14 +1,13 @@
 //! Totals over a store.
 
-use rusqlite::Connection;
-
 use duroxide_core::provider::{QueueDepths, SystemMetrics};
 
+use crate::database::Db;
 use crate::error::OpError;
 use crate::tables::{all, first, hidden, messages, ms_out, work};
 
 /// Instances, executions and events.
-pub(crate) fn totals(c: &Connection) -> Result<SystemMetrics, OpError> {
+pub(crate) fn totals(c: Db<'_>) -> Result<SystemMetrics, OpError> {
     let count = |sql| -> Result<u64, OpError> {
         Ok(first(c, sql, [], |row| row.get(0))?.map_or(0, ms_out))
     };
@@ -38,7 +37,7 @@ pub(crate) fn totals(c: &Connection) -> Result<SystemMetrics, OpError> {
 }
 
 /// Rows that no valid lock covers.
-pub(crate) fn queue_depths(c: &Connection, now: u64) -> Result<QueueDepths, OpError> {
+pub(crate) fn queue_depths(c: Db<'_>, now: u64) -> Result<QueueDepths, OpError> {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let messages = messages::count_unlocked(c, now)? + hidden::count(c)?;
     Ok(QueueDepths {

@@ -1,16 +1,15 @@
 //! Where an instance stands (R8.133, R8.100).
 
-use rusqlite::Connection;
-
 use duroxide_core::model::{Event, OrchestrationStatus};
 use duroxide_core::provider::Refusal;
 
 use super::history::unreadable;
+use crate::database::Db;
 use crate::error::OpError;
 use crate::tables::{custom_status, executions, history, instances};
 
 /// The status of an instance, by the event that decides it.
-pub(crate) fn status(c: &Connection, instance: &str) -> Result<OrchestrationStatus, OpError> {
+pub(crate) fn status(c: Db<'_>, instance: &str) -> Result<OrchestrationStatus, OpError> {
     let Some(known) = instances::by_id(c, instance)? else {
         return Ok(OrchestrationStatus::NotFound);
     };
@@ -45,7 +44,7 @@ pub(crate) fn status(c: &Connection, instance: &str) -> Result<OrchestrationStat
 
 /// Custom status and version, if newer than that (R8.100).
 pub(crate) fn custom(
-    c: &Connection,
+    c: Db<'_>,
     instance: &str,
     last_seen: u64,
 ) -> Result<Option<(Option<String>, u64)>, OpError> {

@@ -1,11 +1,12 @@
 //! The custom status of instances that have one.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::{Sql, first, ms_out, number, optional_text, run};
+use crate::database::Db;
 
 /// Sets or clears the status; its version grows by one (R8.50).
-pub(crate) fn set(c: &Connection, instance: i64, status: Option<&str>) -> Sql<()> {
+pub(crate) fn set(c: Db<'_>, instance: i64, status: Option<&str>) -> Sql<()> {
     run(
         c,
         "INSERT INTO custom_status (instance, status, version) VALUES (?1, ?2, 1)
@@ -16,7 +17,7 @@ pub(crate) fn set(c: &Connection, instance: i64, status: Option<&str>) -> Sql<()
 }
 
 /// Status and version; nothing and 0 if it was never set.
-pub(crate) fn get(c: &Connection, instance: i64) -> Sql<(Option<String>, u64)> {
+pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<(Option<String>, u64)> {
     let found = first(
         c,
         "SELECT status, version FROM custom_status WHERE instance = ?1",
@@ -26,7 +27,7 @@ pub(crate) fn get(c: &Connection, instance: i64) -> Sql<(Option<String>, u64)> {
     Ok(found.unwrap_or((None, 0)))
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64) -> Sql<()> {
+pub(crate) fn delete(c: Db<'_>, instance: i64) -> Sql<()> {
     run(c, "DELETE FROM custom_status WHERE instance = ?1", [instance])?;
     Ok(())
 }

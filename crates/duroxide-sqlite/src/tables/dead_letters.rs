@@ -1,15 +1,16 @@
 //! What could not be delivered.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use duroxide_core::provider::DeadLetter;
 
 use super::{Sql, all, ms_in, ms_out, number, optional_text, run, text};
+use crate::database::Db;
 
 /// How many are kept; the oldest make room. Each was logged when it came.
 const KEPT: i64 = 10_000;
 
-pub(crate) fn insert(c: &Connection, letter: &DeadLetter) -> Sql<()> {
+pub(crate) fn insert(c: Db<'_>, letter: &DeadLetter) -> Sql<()> {
     run(
         c,
         "INSERT INTO dead_letters (instance, payload, reason, at) VALUES (?1, ?2, ?3, ?4)",
@@ -21,7 +22,7 @@ pub(crate) fn insert(c: &Connection, letter: &DeadLetter) -> Sql<()> {
 }
 
 /// All of them, oldest first.
-pub(crate) fn list(c: &Connection) -> Sql<Vec<DeadLetter>> {
+pub(crate) fn list(c: Db<'_>) -> Sql<Vec<DeadLetter>> {
     all(c, "SELECT instance, payload, reason, at FROM dead_letters ORDER BY id", [], |row| {
         Ok(DeadLetter {
             instance: optional_text(row, 0)?,

@@ -1,8 +1,9 @@
 //! Executions: one run of an instance each.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
+use crate::database::Db;
 
 /// Status of an execution that has not ended.
 pub(crate) const RUNNING: &str = "Running";
@@ -63,7 +64,7 @@ fn read(row: &Row<'_>) -> Sql<Execution> {
     })
 }
 
-pub(crate) fn get(c: &Connection, instance: i64, number: u64) -> Sql<Option<Execution>> {
+pub(crate) fn get(c: Db<'_>, instance: i64, number: u64) -> Sql<Option<Execution>> {
     first(
         c,
         concat!("SELECT ", columns!(), " FROM executions WHERE instance = ?1 AND number = ?2"),
@@ -73,7 +74,7 @@ pub(crate) fn get(c: &Connection, instance: i64, number: u64) -> Sql<Option<Exec
 }
 
 /// The execution with the highest number (R8.95).
-pub(crate) fn newest(c: &Connection, instance: i64) -> Sql<Option<Execution>> {
+pub(crate) fn newest(c: Db<'_>, instance: i64) -> Sql<Option<Execution>> {
     first(
         c,
         concat!(
@@ -87,7 +88,7 @@ pub(crate) fn newest(c: &Connection, instance: i64) -> Sql<Option<Execution>> {
 }
 
 /// All executions, ascending.
-pub(crate) fn list(c: &Connection, instance: i64) -> Sql<Vec<Execution>> {
+pub(crate) fn list(c: Db<'_>, instance: i64) -> Sql<Vec<Execution>> {
     all(
         c,
         concat!("SELECT ", columns!(), " FROM executions WHERE instance = ?1 ORDER BY number"),
@@ -97,7 +98,7 @@ pub(crate) fn list(c: &Connection, instance: i64) -> Sql<Vec<Execution>> {
 }
 
 /// Stores an execution that is new or changed.
-pub(crate) fn put(c: &Connection, instance: i64, execution: &Execution) -> Sql<()> {
+pub(crate) fn put(c: Db<'_>, instance: i64, execution: &Execution) -> Sql<()> {
     run(
         c,
         "INSERT INTO executions
@@ -121,7 +122,7 @@ pub(crate) fn put(c: &Connection, instance: i64, execution: &Execution) -> Sql<(
     Ok(())
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64, number: u64) -> Sql<usize> {
+pub(crate) fn delete(c: Db<'_>, instance: i64, number: u64) -> Sql<usize> {
     run(
         c,
         "DELETE FROM executions WHERE instance = ?1 AND number = ?2",
@@ -129,6 +130,6 @@ pub(crate) fn delete(c: &Connection, instance: i64, number: u64) -> Sql<usize> {
     )
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM executions WHERE instance = ?1", [instance])
 }

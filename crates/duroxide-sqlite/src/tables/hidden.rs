@@ -1,9 +1,10 @@
 //! Messages that are not due yet, in the order in which they will be.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::messages::{Kind, Message};
 use super::{Sql, all, first, ms_in, run, text};
+use crate::database::Db;
 
 /// A message that has become due.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ pub(crate) struct Due {
 }
 
 pub(crate) fn insert(
-    c: &Connection,
+    c: Db<'_>,
     instance: i64,
     seq: i64,
     visible_at: u64,
@@ -40,7 +41,7 @@ pub(crate) fn insert(
 }
 
 /// The first messages that are due.
-pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<Due>> {
+pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
     all(
         c,
         "SELECT visible_at, seq, instance, kind, attempts, payload FROM hidden
@@ -63,7 +64,7 @@ pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<Due>> {
     )
 }
 
-pub(crate) fn delete(c: &Connection, due: &Due) -> Sql<()> {
+pub(crate) fn delete(c: Db<'_>, due: &Due) -> Sql<()> {
     run(
         c,
         "DELETE FROM hidden WHERE visible_at = ?1 AND seq = ?2",
@@ -73,7 +74,7 @@ pub(crate) fn delete(c: &Connection, due: &Due) -> Sql<()> {
 }
 
 /// Whether a start waits for its time.
-pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
+pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(
         c,
         "SELECT 1 FROM hidden WHERE instance = ?1 AND kind = 1 LIMIT 1",
@@ -83,11 +84,11 @@ pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
     Ok(found.is_some())
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM hidden WHERE instance = ?1", [instance])
 }
 
-pub(crate) fn count(c: &Connection) -> Sql<u64> {
+pub(crate) fn count(c: Db<'_>) -> Sql<u64> {
     let count = first(c, "SELECT count(*) FROM hidden", [], |row| row.get(0))?;
     Ok(count.map_or(0, super::ms_out))
 }

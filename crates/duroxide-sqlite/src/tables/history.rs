@@ -1,10 +1,11 @@
 //! Events, clustered by instance, execution and id. What is in the key is not in the body.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use duroxide_core::model::{Event, EventKind};
 
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
+use crate::database::Db;
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ fn read(row: &Row<'_>) -> Sql<EventRow> {
     })
 }
 
-pub(crate) fn insert(c: &Connection, instance: i64, execution: u64, row: &EventRow) -> Sql<()> {
+pub(crate) fn insert(c: Db<'_>, instance: i64, execution: u64, row: &EventRow) -> Sql<()> {
     run(
         c,
         "INSERT INTO history (instance, execution, event, source, at, stamp, body)
@@ -75,7 +76,7 @@ pub(crate) fn insert(c: &Connection, instance: i64, execution: u64, row: &EventR
 
 /// Events from an id on, at most `limit` (R8.131).
 pub(crate) fn read_from(
-    c: &Connection,
+    c: Db<'_>,
     instance: i64,
     execution: u64,
     from: u64,
@@ -90,12 +91,7 @@ pub(crate) fn read_from(
     )
 }
 
-pub(crate) fn get(
-    c: &Connection,
-    instance: i64,
-    execution: u64,
-    event: u64,
-) -> Sql<Option<EventRow>> {
+pub(crate) fn get(c: Db<'_>, instance: i64, execution: u64, event: u64) -> Sql<Option<EventRow>> {
     first(
         c,
         "SELECT event, source, at, stamp, body FROM history
@@ -106,7 +102,7 @@ pub(crate) fn get(
 }
 
 /// Id of the last event; 0 if there is none.
-pub(crate) fn last_event_id(c: &Connection, instance: i64, execution: u64) -> Sql<u64> {
+pub(crate) fn last_event_id(c: Db<'_>, instance: i64, execution: u64) -> Sql<u64> {
     let last = first(
         c,
         // Whatever is no number is larger than any number.
@@ -120,7 +116,7 @@ pub(crate) fn last_event_id(c: &Connection, instance: i64, execution: u64) -> Sq
 }
 
 /// Number of events of an execution.
-pub(crate) fn count(c: &Connection, instance: i64, execution: u64) -> Sql<u64> {
+pub(crate) fn count(c: Db<'_>, instance: i64, execution: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM history WHERE instance = ?1 AND execution = ?2",
@@ -130,7 +126,7 @@ pub(crate) fn count(c: &Connection, instance: i64, execution: u64) -> Sql<u64> {
     Ok(count.map_or(0, ms_out))
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64, execution: u64) -> Sql<usize> {
+pub(crate) fn delete(c: Db<'_>, instance: i64, execution: u64) -> Sql<usize> {
     run(
         c,
         "DELETE FROM history WHERE instance = ?1 AND execution = ?2",
@@ -138,6 +134,6 @@ pub(crate) fn delete(c: &Connection, instance: i64, execution: u64) -> Sql<usize
     )
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM history WHERE instance = ?1", [instance])
 }

@@ -1,10 +1,11 @@
 //! Names and what they stand for.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use duroxide_core::model::INITIAL_EXECUTION_ID;
 
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
+use crate::database::Db;
 
 /// An instance: a name, and from its first commit on an orchestration.
 #[derive(Debug, Clone)]
@@ -52,22 +53,22 @@ fn read(row: &Row<'_>) -> Sql<Instance> {
     Ok(Instance { key: row.get(0)?, id: text(row, 1)?, pin, identity, is_new: false })
 }
 
-pub(crate) fn by_id(c: &Connection, id: &str) -> Sql<Option<Instance>> {
+pub(crate) fn by_id(c: Db<'_>, id: &str) -> Sql<Option<Instance>> {
     first(c, concat!("SELECT ", columns!(), " FROM instances WHERE id = ?1"), [id], read)
 }
 
-pub(crate) fn by_key(c: &Connection, key: i64) -> Sql<Option<Instance>> {
+pub(crate) fn by_key(c: Db<'_>, key: i64) -> Sql<Option<Instance>> {
     first(c, concat!("SELECT ", columns!(), " FROM instances WHERE key = ?1"), [key], read)
 }
 
 /// Notes a name; its key.
-pub(crate) fn insert_name(c: &Connection, id: &str) -> Sql<i64> {
+pub(crate) fn insert_name(c: Db<'_>, id: &str) -> Sql<i64> {
     run(c, "INSERT INTO instances (id) VALUES (?1)", [id])?;
     Ok(c.last_insert_rowid())
 }
 
 /// Makes a name an instance (R8.43).
-pub(crate) fn create(c: &Connection, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
+pub(crate) fn create(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
     run(
         c,
         "UPDATE instances SET name = ?2, version = ?3, execution = ?4, parent = ?5, created_at = ?6,
@@ -87,7 +88,7 @@ pub(crate) fn create(c: &Connection, key: i64, identity: &Identity, pin: i64) ->
 }
 
 /// Keeps an instance up to date with a commit (R8.43, R8.47).
-pub(crate) fn update(c: &Connection, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
+pub(crate) fn update(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
     run(
         c,
         "UPDATE instances SET name = ?2, version = ?3, execution = ?4, updated_at = ?5, pin = ?6
@@ -104,13 +105,13 @@ pub(crate) fn update(c: &Connection, key: i64, identity: &Identity, pin: i64) ->
     Ok(())
 }
 
-pub(crate) fn delete(c: &Connection, key: i64) -> Sql<()> {
+pub(crate) fn delete(c: Db<'_>, key: i64) -> Sql<()> {
     run(c, "DELETE FROM instances WHERE key = ?1", [key])?;
     Ok(())
 }
 
 /// Forgets a name that nothing speaks of any more.
-pub(crate) fn delete_if_mere_name(c: &Connection, key: i64) -> Sql<()> {
+pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<()> {
     run(
         c,
         "DELETE FROM instances WHERE key = ?1 AND name IS NULL
@@ -125,14 +126,14 @@ pub(crate) fn delete_if_mere_name(c: &Connection, key: i64) -> Sql<()> {
 }
 
 /// Direct children, oldest first.
-pub(crate) fn children(c: &Connection, parent: &str) -> Sql<Vec<String>> {
+pub(crate) fn children(c: Db<'_>, parent: &str) -> Sql<Vec<String>> {
     all(c, "SELECT id FROM instances WHERE parent = ?1 ORDER BY created_at, key", [parent], |row| {
         text(row, 0)
     })
 }
 
 /// Instances, newest first.
-pub(crate) fn list(c: &Connection) -> Sql<Vec<String>> {
+pub(crate) fn list(c: Db<'_>) -> Sql<Vec<String>> {
     all(
         c,
         "SELECT id FROM instances WHERE name IS NOT NULL ORDER BY created_at DESC, key DESC",
@@ -142,7 +143,7 @@ pub(crate) fn list(c: &Connection) -> Sql<Vec<String>> {
 }
 
 /// Instances whose current execution has this status, newest first.
-pub(crate) fn list_by_status(c: &Connection, status: &str) -> Sql<Vec<String>> {
+pub(crate) fn list_by_status(c: Db<'_>, status: &str) -> Sql<Vec<String>> {
     all(
         c,
         "SELECT i.id FROM instances i
@@ -154,7 +155,7 @@ pub(crate) fn list_by_status(c: &Connection, status: &str) -> Sql<Vec<String>> {
 }
 
 /// Keys of instances whose current execution ended before a time, oldest instance first (R6.70).
-pub(crate) fn ended_before(c: &Connection, limit: u64) -> Sql<Vec<i64>> {
+pub(crate) fn ended_before(c: Db<'_>, limit: u64) -> Sql<Vec<i64>> {
     all(
         c,
         "SELECT i.key FROM instances i
@@ -166,7 +167,7 @@ pub(crate) fn ended_before(c: &Connection, limit: u64) -> Sql<Vec<i64>> {
 }
 
 /// Keys of all instances, oldest first.
-pub(crate) fn keys(c: &Connection) -> Sql<Vec<i64>> {
+pub(crate) fn keys(c: Db<'_>) -> Sql<Vec<i64>> {
     all(c, "SELECT key FROM instances WHERE name IS NOT NULL ORDER BY created_at, key", [], |row| {
         row.get(0)
     })

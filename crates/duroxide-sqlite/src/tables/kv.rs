@@ -1,10 +1,11 @@
 //! Key-value data: what ended executions left (`kv`), and what the current one changed (`kv_delta`).
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use duroxide_core::model::KvEntry;
 
 use super::{Sql, all, first, ms_in, ms_out, run};
+use crate::database::Db;
 
 /// One change, as history tells it (R8.112).
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub(crate) enum Change {
 }
 
 /// Notes a change of the current execution.
-pub(crate) fn apply(c: &Connection, instance: i64, change: &Change) -> Sql<()> {
+pub(crate) fn apply(c: Db<'_>, instance: i64, change: &Change) -> Sql<()> {
     const PUT: &str = "INSERT INTO kv_delta (instance, key, value, updated_at)
          VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (instance, key) DO UPDATE SET value = excluded.value,
@@ -55,7 +56,7 @@ pub(crate) fn apply(c: &Connection, instance: i64, change: &Change) -> Sql<()> {
 }
 
 /// The execution ended: its changes stay (R8.113).
-pub(crate) fn merge(c: &Connection, instance: i64) -> Sql<()> {
+pub(crate) fn merge(c: Db<'_>, instance: i64) -> Sql<()> {
     let any =
         first(c, "SELECT 1 FROM kv_delta WHERE instance = ?1 LIMIT 1", [instance], |_| Ok(()))?;
     if any.is_none() {
@@ -81,7 +82,7 @@ pub(crate) fn merge(c: &Connection, instance: i64) -> Sql<()> {
 }
 
 /// What a turn is handed: values of ended executions (R8.111).
-pub(crate) fn snapshot(c: &Connection, instance: i64) -> Sql<Vec<(String, KvEntry)>> {
+pub(crate) fn snapshot(c: Db<'_>, instance: i64) -> Sql<Vec<(String, KvEntry)>> {
     all(c, "SELECT key, value, updated_at FROM kv WHERE instance = ?1", [instance], |row| {
         let entry = KvEntry { value: row.get(1)?, last_updated_at_ms: ms_out(row.get(2)?) };
         Ok((row.get(0)?, entry))
@@ -89,7 +90,7 @@ pub(crate) fn snapshot(c: &Connection, instance: i64) -> Sql<Vec<(String, KvEntr
 }
 
 /// A value as seen from outside: changes win (R8.110).
-pub(crate) fn get(c: &Connection, instance: i64, key: &str) -> Sql<Option<String>> {
+pub(crate) fn get(c: Db<'_>, instance: i64, key: &str) -> Sql<Option<String>> {
     let changed: Option<Option<String>> = first(
         c,
         "SELECT value FROM kv_delta WHERE instance = ?1 AND key = ?2",
@@ -108,7 +109,7 @@ pub(crate) fn get(c: &Connection, instance: i64, key: &str) -> Sql<Option<String
 }
 
 /// All values as seen from outside.
-pub(crate) fn merged(c: &Connection, instance: i64) -> Sql<Vec<(String, String)>> {
+pub(crate) fn merged(c: Db<'_>, instance: i64) -> Sql<Vec<(String, String)>> {
     all(
         c,
         "SELECT key, value FROM kv_delta WHERE instance = ?1 AND value IS NOT NULL
@@ -120,7 +121,7 @@ pub(crate) fn merged(c: &Connection, instance: i64) -> Sql<Vec<(String, String)>
     )
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<()> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<()> {
     run(c, "DELETE FROM kv WHERE instance = ?1", [instance])?;
     run(c, "DELETE FROM kv_delta WHERE instance = ?1", [instance])?;
     Ok(())

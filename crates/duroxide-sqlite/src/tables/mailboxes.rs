@@ -1,8 +1,9 @@
 //! What can be done with an instance's messages, and who is doing it.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Sql, all, first, ms_in, run};
+use crate::database::Db;
 use crate::token::Secret;
 
 /// What can be done with a mailbox.
@@ -70,7 +71,7 @@ fn read(row: &Row<'_>) -> Sql<Mailbox> {
     })
 }
 
-pub(crate) fn get(c: &Connection, instance: i64) -> Sql<Option<Mailbox>> {
+pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     first(
         c,
         "SELECT state, pin, head, wake_at, token, node FROM mailboxes WHERE instance = ?1",
@@ -79,7 +80,7 @@ pub(crate) fn get(c: &Connection, instance: i64) -> Sql<Option<Mailbox>> {
     )
 }
 
-pub(crate) fn put(c: &Connection, instance: i64, mailbox: &Mailbox) -> Sql<()> {
+pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     run(
         c,
         "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node)
@@ -100,13 +101,13 @@ pub(crate) fn put(c: &Connection, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     Ok(())
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64) -> Sql<()> {
+pub(crate) fn delete(c: Db<'_>, instance: i64) -> Sql<()> {
     run(c, "DELETE FROM mailboxes WHERE instance = ?1", [instance])?;
     Ok(())
 }
 
 /// The ready mailboxes with the oldest messages among those with this pin: (head, instance).
-pub(crate) fn oldest_ready(c: &Connection, pin: i64, limit: i64) -> Sql<Vec<(i64, i64)>> {
+pub(crate) fn oldest_ready(c: Db<'_>, pin: i64, limit: i64) -> Sql<Vec<(i64, i64)>> {
     all(
         c,
         "SELECT head, instance FROM mailboxes WHERE pin = ?1 AND head IS NOT NULL
@@ -117,7 +118,7 @@ pub(crate) fn oldest_ready(c: &Connection, pin: i64, limit: i64) -> Sql<Vec<(i64
 }
 
 /// Mailboxes that time has changed.
-pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<i64>> {
+pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<i64>> {
     all(
         c,
         "SELECT instance FROM mailboxes WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
@@ -127,12 +128,12 @@ pub(crate) fn due(c: &Connection, now: u64, limit: i64) -> Sql<Vec<i64>> {
 }
 
 /// Mailboxes of instances that only queue messages speak of (R8.28).
-pub(crate) fn undeliverable(c: &Connection, limit: i64) -> Sql<Vec<i64>> {
+pub(crate) fn undeliverable(c: Db<'_>, limit: i64) -> Sql<Vec<i64>> {
     all(c, "SELECT instance FROM mailboxes WHERE state = 4 LIMIT ?1", [limit], |row| row.get(0))
 }
 
 /// Ends the locks of an owner that is gone.
-pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
+pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE mailboxes SET wake_at = ?2 WHERE node = ?1 AND state = 2 AND wake_at > ?2",

@@ -1,8 +1,9 @@
 //! Messages that can be read, clustered by instance, in queue order.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Sql, all, first, ms_in, run, text};
+use crate::database::Db;
 
 /// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,16 @@ pub(crate) struct Message<'a> {
     pub(crate) payload: &'a str,
 }
 
+/// How a message came to be readable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Place in the queue.
+    pub(crate) seq: i64,
+    pub(crate) since: u64,
+    /// Whether the instance is or was locked without it.
+    pub(crate) late: bool,
+}
+
 /// A message of a locked batch.
 #[derive(Debug, Clone)]
 pub(crate) struct Taken {
@@ -32,23 +43,18 @@ pub(crate) struct Taken {
     pub(crate) payload: String,
 }
 
-pub(crate) fn insert(
-    c: &Connection,
-    instance: i64,
-    seq: i64,
-    since: u64,
-    message: Message<'_>,
-) -> Sql<()> {
+pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Message<'_>) -> Sql<()> {
     run(
         c,
-        "INSERT INTO messages (instance, seq, kind, attempts, taken, since, payload)
-         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+        "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             instance,
-            seq,
+            arrival.seq,
             message.kind as i64,
             message.attempts,
-            ms_in(since),
+            arrival.late,
+            ms_in(arrival.since),
             message.payload
         ],
     )?;
@@ -56,7 +62,7 @@ pub(crate) fn insert(
 }
 
 /// Position of the oldest message.
-pub(crate) fn oldest(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+pub(crate) fn oldest(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
@@ -66,7 +72,7 @@ pub(crate) fn oldest(c: &Connection, instance: i64) -> Sql<Option<i64>> {
 }
 
 /// All messages with their attempts so far.
-pub(crate) fn read(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
+pub(crate) fn read(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
     all(
         c,
         "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
@@ -79,50 +85,57 @@ fn read_taken(row: &Row<'_>) -> Sql<Taken> {
     Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? })
 }
 
-/// Makes all messages the locked batch, in order, and counts the attempt (R8.21).
-pub(crate) fn take(c: &Connection, instance: i64) -> Sql<Vec<Taken>> {
-    let mut taken = all(
+/// Makes all messages the locked batch, in order (R8.21). This attempt is part of what is returned,
+/// and written down if the lock ends without a commit: otherwise nobody will ask.
+pub(crate) fn take(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
+    let mut has_late = false;
+    let taken = all(
         c,
-        "UPDATE messages SET attempts = min(attempts + 1, 4294967295), taken = 1
-         WHERE instance = ?1 RETURNING seq, attempts, payload",
+        "SELECT seq, attempts, payload, late FROM messages WHERE instance = ?1 ORDER BY seq",
         [instance],
-        read_taken,
+        |row| {
+            let message = read_taken(row)?;
+            has_late |= row.get::<_, bool>(3)?;
+            Ok(Taken { attempts: message.attempts.saturating_add(1), ..message })
+        },
     )?;
-    taken.sort_unstable_by_key(|message: &Taken| message.seq);
+    if has_late {
+        run(c, "UPDATE messages SET late = 0 WHERE instance = ?1 AND late", [instance])?;
+    }
     Ok(taken)
 }
 
 /// Removes the locked batch (R8.42).
-pub(crate) fn delete_taken(c: &Connection, instance: i64) -> Sql<()> {
-    run(c, "DELETE FROM messages WHERE instance = ?1 AND taken", [instance])?;
+pub(crate) fn delete_taken(c: Db<'_>, instance: i64) -> Sql<()> {
+    run(c, "DELETE FROM messages WHERE instance = ?1 AND NOT late", [instance])?;
     Ok(())
 }
 
-/// Gives the locked batch back where it was (R8.66).
-pub(crate) fn untake(c: &Connection, instance: i64, uncount: bool) -> Sql<()> {
+/// Writes down attempts of the locked batch, or takes them back.
+pub(crate) fn count_taken(c: Db<'_>, instance: i64, more: i64) -> Sql<()> {
     run(
         c,
-        "UPDATE messages SET taken = 0, attempts = max(attempts - ?2, 0)
-         WHERE instance = ?1 AND taken",
-        params![instance, uncount],
+        "UPDATE messages SET attempts = max(min(attempts + ?2, 4294967295), 0)
+         WHERE instance = ?1 AND NOT late",
+        [instance, more],
     )?;
     Ok(())
 }
 
 /// Hides the locked batch until then (R8.65).
-pub(crate) fn hide_taken(c: &Connection, instance: i64, until: u64, uncount: bool) -> Sql<()> {
+pub(crate) fn hide_taken(c: Db<'_>, instance: i64, until: u64) -> Sql<()> {
     run(
         c,
         "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
-         SELECT ?2, seq, instance, kind, max(attempts - ?3, 0), payload
-         FROM messages WHERE instance = ?1 AND taken",
-        params![instance, ms_in(until), uncount],
+         SELECT ?2, seq, instance, kind, attempts, payload
+         FROM messages WHERE instance = ?1 AND NOT late",
+        params![instance, ms_in(until)],
     )?;
     delete_taken(c, instance)
 }
 
 /// Whether a start is among the messages.
-pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
+pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(
         c,
         "SELECT 1 FROM messages WHERE instance = ?1 AND kind = 1 LIMIT 1",
@@ -133,7 +146,7 @@ pub(crate) fn has_start(c: &Connection, instance: i64) -> Sql<bool> {
 }
 
 /// Whether all messages are queue messages.
-pub(crate) fn only_queue_messages(c: &Connection, instance: i64) -> Sql<bool> {
+pub(crate) fn only_queue_messages(c: Db<'_>, instance: i64) -> Sql<bool> {
     let other = first(
         c,
         "SELECT 1 FROM messages WHERE instance = ?1 AND kind <> 2 LIMIT 1",
@@ -144,7 +157,7 @@ pub(crate) fn only_queue_messages(c: &Connection, instance: i64) -> Sql<bool> {
 }
 
 /// Since when the oldest message can be read.
-pub(crate) fn oldest_since(c: &Connection, instance: i64) -> Sql<Option<i64>> {
+pub(crate) fn oldest_since(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT since FROM messages WHERE instance = ?1 ORDER BY seq LIMIT 1",
@@ -153,7 +166,7 @@ pub(crate) fn oldest_since(c: &Connection, instance: i64) -> Sql<Option<i64>> {
     )
 }
 
-pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<String>> {
+pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<String>> {
     let payload = first(
         c,
         "SELECT payload FROM messages WHERE instance = ?1 AND seq = ?2",
@@ -164,16 +177,16 @@ pub(crate) fn delete(c: &Connection, instance: i64, seq: i64) -> Sql<Option<Stri
     Ok(payload)
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM messages WHERE instance = ?1", [instance])
 }
 
 /// Messages that no valid lock covers.
-pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
+pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
-         WHERE NOT (q.taken AND m.state = 2 AND m.wake_at > ?1)",
+         WHERE q.late OR NOT ifnull(m.state = 2 AND m.wake_at > ?1, 0)",
         [ms_in(now)],
         |row| row.get(0),
     )?;

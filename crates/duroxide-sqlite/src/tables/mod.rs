@@ -19,48 +19,52 @@ pub(crate) mod pins;
 pub(crate) mod rot;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{OptionalExtension, Params, Row};
 
+use crate::database::Db;
 use crate::faults;
 
 /// Result of a statement.
 pub(crate) type Sql<T> = Result<T, rusqlite::Error>;
 
 /// Runs a statement; how many rows it changed.
-pub(crate) fn run(connection: &Connection, sql: &'static str, params: impl Params) -> Sql<usize> {
+pub(crate) fn run(db: Db<'_>, sql: &'static str, params: impl Params) -> Sql<usize> {
     faults::statement(sql)?;
-    let mut statement = connection.prepare_cached(sql)?;
-    let changed = statement.execute(params);
-    faults::done(sql, &statement);
-    changed
+    db.with(sql, |statement| {
+        let changed = statement.execute(params);
+        faults::done(sql, statement);
+        changed
+    })
 }
 
 /// The first row of a query, if there is one.
 pub(crate) fn first<T>(
-    connection: &Connection,
+    db: Db<'_>,
     sql: &'static str,
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> Sql<T>,
 ) -> Sql<Option<T>> {
     faults::statement(sql)?;
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row(params, read).optional();
-    faults::done(sql, &statement);
-    found
+    db.with(sql, |statement| {
+        let found = statement.query_row(params, read).optional();
+        faults::done(sql, statement);
+        found
+    })
 }
 
 /// All rows of a query.
 pub(crate) fn all<T>(
-    connection: &Connection,
+    db: Db<'_>,
     sql: &'static str,
     params: impl Params,
     read: impl FnMut(&Row<'_>) -> Sql<T>,
 ) -> Sql<Vec<T>> {
     faults::statement(sql)?;
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_map(params, read)?.collect();
-    faults::done(sql, &statement);
-    found
+    db.with(sql, |statement| {
+        let found = statement.query_map(params, read)?.collect();
+        faults::done(sql, statement);
+        found
+    })
 }
 
 /// A text, whatever is stored there. What is no text is shown as far as it can be, marked so that it

@@ -1,11 +1,10 @@
 //! Library versions that executions are pinned to: few, so that each gets a number.
 
-use rusqlite::Connection;
-
 use super::{Sql, all, first, run, text};
+use crate::database::Db;
 
 /// The number of a version, given to it if it has none.
-pub(crate) fn number_of(c: &Connection, version: &str) -> Sql<i64> {
+pub(crate) fn number_of(c: Db<'_>, version: &str) -> Sql<i64> {
     let known = first(c, "SELECT id FROM pins WHERE version = ?1", [version], |row| row.get(0))?;
     if let Some(id) = known {
         return Ok(id);
@@ -15,6 +14,6 @@ pub(crate) fn number_of(c: &Connection, version: &str) -> Sql<i64> {
 }
 
 /// All versions with their numbers.
-pub(crate) fn list(c: &Connection) -> Sql<Vec<(i64, String)>> {
+pub(crate) fn list(c: Db<'_>) -> Sql<Vec<(i64, String)>> {
     all(c, "SELECT id, version FROM pins", [], |row| Ok((row.get(0)?, text(row, 1)?)))
 }

@@ -1,8 +1,9 @@
 //! Which worker a session's activities belong to, and for how long (R8.80 – R8.88).
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::{Sql, ms_in, run};
+use crate::database::Db;
 
 /// A worker's claim on a session.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +15,7 @@ pub(crate) struct Claim<'a> {
 }
 
 /// Claims or refreshes a session (R8.82).
-pub(crate) fn claim(c: &Connection, session: &str, claim: Claim<'_>) -> Sql<()> {
+pub(crate) fn claim(c: Db<'_>, session: &str, claim: Claim<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO sessions (id, owner, until, last_activity, node) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -26,7 +27,7 @@ pub(crate) fn claim(c: &Connection, session: &str, claim: Claim<'_>) -> Sql<()> 
 }
 
 /// The session was used, if its lease holds (R8.85).
-pub(crate) fn touch(c: &Connection, session: &str, now: u64) -> Sql<()> {
+pub(crate) fn touch(c: Db<'_>, session: &str, now: u64) -> Sql<()> {
     run(
         c,
         "UPDATE sessions SET last_activity = ?2 WHERE id = ?1 AND until > ?2",
@@ -36,13 +37,7 @@ pub(crate) fn touch(c: &Connection, session: &str, now: u64) -> Sql<()> {
 }
 
 /// Extends an owner's valid, recently used leases; how many there were (R8.86).
-pub(crate) fn renew(
-    c: &Connection,
-    owner: &str,
-    now: u64,
-    idle_since: u64,
-    until: u64,
-) -> Sql<usize> {
+pub(crate) fn renew(c: Db<'_>, owner: &str, now: u64, idle_since: u64, until: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE sessions SET until = ?4 WHERE owner = ?1 AND until > ?2 AND last_activity > ?3",
@@ -51,7 +46,7 @@ pub(crate) fn renew(
 }
 
 /// Forgets sessions whose lease ran out and that no activity needs (R8.87).
-pub(crate) fn delete_orphaned(c: &Connection, now: u64) -> Sql<usize> {
+pub(crate) fn delete_orphaned(c: Db<'_>, now: u64) -> Sql<usize> {
     run(
         c,
         "DELETE FROM sessions WHERE until <= ?1
@@ -61,7 +56,7 @@ pub(crate) fn delete_orphaned(c: &Connection, now: u64) -> Sql<usize> {
 }
 
 /// Ends the leases of an owner that is gone.
-pub(crate) fn expire_leases_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
+pub(crate) fn expire_leases_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE sessions SET until = ?2 WHERE node = ?1 AND until > ?2",

@@ -1,8 +1,9 @@
 //! Queued activities.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::{Sql, all, first, id_in, id_out, ms_in, optional_text, run, text};
+use crate::database::Db;
 use crate::token::Secret;
 
 /// An activity about to be queued.
@@ -43,7 +44,7 @@ pub(crate) struct Payload {
     pub(crate) payload: String,
 }
 
-pub(crate) fn insert(c: &Connection, seq: i64, work: NewWork<'_>) -> Sql<()> {
+pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload)
@@ -61,7 +62,7 @@ pub(crate) fn insert(c: &Connection, seq: i64, work: NewWork<'_>) -> Sql<()> {
     Ok(())
 }
 
-pub(crate) fn get(c: &Connection, seq: i64) -> Sql<Option<Work>> {
+pub(crate) fn get(c: Db<'_>, seq: i64) -> Sql<Option<Work>> {
     first(
         c,
         "SELECT instance, attempts, wake_at, token, session FROM work WHERE seq = ?1",
@@ -79,7 +80,7 @@ pub(crate) fn get(c: &Connection, seq: i64) -> Sql<Option<Work>> {
 }
 
 /// What an activity is to do.
-pub(crate) fn payload(c: &Connection, seq: i64) -> Sql<Option<Payload>> {
+pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
     first(c, "SELECT attempts, session, payload FROM work WHERE seq = ?1", [seq], |row| {
         Ok(Payload {
             attempts: row.get(0)?,
@@ -94,7 +95,7 @@ fn seq_of(row: &Row<'_>) -> Sql<i64> {
 }
 
 /// The oldest fetchable activity without tag and session.
-pub(crate) fn oldest_untagged(c: &Connection) -> Sql<Option<i64>> {
+pub(crate) fn oldest_untagged(c: Db<'_>) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NULL
@@ -105,7 +106,7 @@ pub(crate) fn oldest_untagged(c: &Connection) -> Sql<Option<i64>> {
 }
 
 /// The oldest fetchable activity with this tag and without session.
-pub(crate) fn oldest_tagged(c: &Connection, tag: &str) -> Sql<Option<i64>> {
+pub(crate) fn oldest_tagged(c: Db<'_>, tag: &str) -> Sql<Option<i64>> {
     first(
         c,
         "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag = ?1
@@ -116,7 +117,7 @@ pub(crate) fn oldest_tagged(c: &Connection, tag: &str) -> Sql<Option<i64>> {
 }
 
 /// The first tag after `last` that fetchable activities without session have.
-pub(crate) fn next_tag(c: &Connection, last: Option<&str>) -> Sql<Option<String>> {
+pub(crate) fn next_tag(c: Db<'_>, last: Option<&str>) -> Sql<Option<String>> {
     match last {
         None => first(
             c,
@@ -145,7 +146,7 @@ pub(crate) struct Tags<'a> {
 
 /// The oldest fetchable activity of a session that is free or belongs to this owner (R8.81).
 pub(crate) fn oldest_in_sessions(
-    c: &Connection,
+    c: Db<'_>,
     owner: &str,
     now: u64,
     tags: &Tags<'_>,
@@ -164,7 +165,7 @@ pub(crate) fn oldest_in_sessions(
 }
 
 /// Locks an activity and counts the attempt (R8.72).
-pub(crate) fn lock(c: &Connection, seq: i64, token: &Secret, until: u64, node: i64) -> Sql<()> {
+pub(crate) fn lock(c: Db<'_>, seq: i64, token: &Secret, until: u64, node: i64) -> Sql<()> {
     run(
         c,
         "UPDATE work SET token = ?2, wake_at = ?3, node = ?4,
@@ -175,13 +176,13 @@ pub(crate) fn lock(c: &Connection, seq: i64, token: &Secret, until: u64, node: i
 }
 
 /// Holds a lock for longer.
-pub(crate) fn set_wake(c: &Connection, seq: i64, until: u64) -> Sql<()> {
+pub(crate) fn set_wake(c: Db<'_>, seq: i64, until: u64) -> Sql<()> {
     run(c, "UPDATE work SET wake_at = ?2 WHERE seq = ?1", params![seq, ms_in(until)])?;
     Ok(())
 }
 
 /// Gives an activity back (R8.76).
-pub(crate) fn release(c: &Connection, seq: i64, until: Option<u64>, attempts: u32) -> Sql<()> {
+pub(crate) fn release(c: Db<'_>, seq: i64, until: Option<u64>, attempts: u32) -> Sql<()> {
     run(
         c,
         "UPDATE work SET token = NULL, node = NULL, wake_at = ?2, attempts = ?3 WHERE seq = ?1",
@@ -190,13 +191,13 @@ pub(crate) fn release(c: &Connection, seq: i64, until: Option<u64>, attempts: u3
     Ok(())
 }
 
-pub(crate) fn delete(c: &Connection, seq: i64) -> Sql<usize> {
+pub(crate) fn delete(c: Db<'_>, seq: i64) -> Sql<usize> {
     run(c, "DELETE FROM work WHERE seq = ?1", [seq])
 }
 
 /// Removes an activity wherever it stands (R8.52).
 pub(crate) fn delete_activity(
-    c: &Connection,
+    c: Db<'_>,
     instance: i64,
     execution: u64,
     activity: u64,
@@ -208,17 +209,17 @@ pub(crate) fn delete_activity(
     )
 }
 
-pub(crate) fn delete_all(c: &Connection, instance: i64) -> Sql<usize> {
+pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM work WHERE instance = ?1", [instance])
 }
 
 /// Lets time pass: locks end, rows become visible. How many.
-pub(crate) fn wake(c: &Connection, now: u64) -> Sql<usize> {
+pub(crate) fn wake(c: Db<'_>, now: u64) -> Sql<usize> {
     run(c, "UPDATE work SET wake_at = NULL WHERE wake_at <= ?1", [ms_in(now)])
 }
 
 /// Ends the locks of an owner that is gone.
-pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize> {
+pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE work SET wake_at = ?2 WHERE node = ?1 AND token IS NOT NULL AND wake_at > ?2",
@@ -227,7 +228,7 @@ pub(crate) fn expire_locks_of(c: &Connection, node: i64, now: u64) -> Sql<usize>
 }
 
 /// Activities that no valid lock covers.
-pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
+pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM work WHERE NOT (token IS NOT NULL AND ifnull(wake_at, 0) > ?1)",
@@ -238,7 +239,7 @@ pub(crate) fn count_unlocked(c: &Connection, now: u64) -> Sql<u64> {
 }
 
 /// Activities by owner execution and id, for dumps.
-pub(crate) fn sample(c: &Connection, limit: i64) -> Sql<Vec<(i64, u64, u64)>> {
+pub(crate) fn sample(c: Db<'_>, limit: i64) -> Sql<Vec<(i64, u64, u64)>> {
     all(c, "SELECT seq, execution, activity FROM work ORDER BY seq LIMIT ?1", [limit], |row| {
         Ok((row.get(0)?, id_out(row.get(1)?), id_out(row.get(2)?)))
     })

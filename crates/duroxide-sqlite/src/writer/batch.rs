@@ -6,6 +6,7 @@ use super::recover::{Broken, Trouble, free_leases};
 use super::thread::Writer;
 use crate::connection::set_durability;
 use crate::crash_point::crash_point;
+use crate::database::Db;
 use crate::error::SqliteError;
 use crate::faults;
 use crate::ops::Lasts;
@@ -83,8 +84,9 @@ impl Writer {
             return;
         }
         let farewell = || -> Sql<()> {
+            let connection = connection.connection();
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            free_leases(&connection, node, now)?;
+            free_leases(Db::of(connection), node, now)?;
             connection.execute_batch("COMMIT")
         };
         if let Err(error) = farewell() {
@@ -178,30 +180,28 @@ impl Writer {
         crash_point("before-begin");
         self.outlook = None;
         self.set_waiting_for_disk(is_synced).map_err(Broken::Undone)?;
-        let Some(connection) = &self.connection else { return Ok(Notes::default()) };
-        faults::before_begin(connection).map_err(Broken::Undone)?;
-        connection
-            .prepare_cached("BEGIN IMMEDIATE")
-            .and_then(|mut begin| begin.execute([]))
-            .map_err(Broken::Undone)?;
-        let now = self.config.clock.now_ms();
-        let mut tx = Tx::new(connection, self.config.settings, now);
-        for job in jobs.iter_mut() {
-            job.run(&mut tx).map_err(Broken::Undone)?;
-            crash_point("between-ops");
-        }
-        if look != Look::Away {
-            let all = look == Look::AtAll;
-            self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
-        }
-        let notes = tx.finish(batch).map_err(Broken::Undone)?;
-        let outlook = Outlook::of(connection, now).map_err(Broken::Undone)?;
-        crash_point("before-commit");
-        faults::commit(connection, is_synced, |c| {
-            c.prepare_cached("COMMIT")?.execute([]).map(drop)
-        })
-        .map_err(Broken::Unknown)?;
-        crash_point("after-commit");
+        let Some(database) = &self.connection else { return Ok(Notes::default()) };
+        let (notes, outlook) = database.with(|db| -> Result<_, Broken> {
+            faults::before_begin(&db).map_err(Broken::Undone)?;
+            db.with("BEGIN IMMEDIATE", |begin| begin.execute([])).map_err(Broken::Undone)?;
+            let now = self.config.clock.now_ms();
+            let mut tx = Tx::new(db, self.config.settings, now);
+            for job in jobs.iter_mut() {
+                job.run(&mut tx).map_err(Broken::Undone)?;
+                crash_point("between-ops");
+            }
+            if look != Look::Away {
+                let all = look == Look::AtAll;
+                self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
+            }
+            let notes = tx.finish(batch).map_err(Broken::Undone)?;
+            let outlook = Outlook::of(db, now).map_err(Broken::Undone)?;
+            crash_point("before-commit");
+            let commit = || db.with("COMMIT", |commit| commit.execute([])).map(drop);
+            faults::commit(&db, is_synced, commit).map_err(Broken::Unknown)?;
+            crash_point("after-commit");
+            Ok((notes, outlook))
+        })?;
         self.outlook = Some(outlook);
         Ok(notes)
     }
@@ -214,7 +214,7 @@ impl Writer {
         }
         if let Some(connection) = &self.connection {
             let level = if wanted { Durability::Full } else { Durability::Process };
-            set_durability(connection, level)?;
+            set_durability(connection.connection(), level)?;
             self.waits_for_disk = wanted;
         }
         Ok(())

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::job::{Job, Queue};
 use super::thread::Writer;
 use crate::connection::path_of;
+use crate::database::Db;
 use crate::error::SqliteError;
 use crate::faults;
 use crate::ops::Lasts;
@@ -100,7 +101,8 @@ impl Writer {
             return;
         }
         let connection = self.connection.as_ref();
-        let last = connection.and_then(|c| nodes::last_batch(c, self.config.owner.id).ok());
+        let last = connection
+            .and_then(|c| nodes::last_batch(Db::of(c.connection()), self.config.owner.id).ok());
         let last = last.flatten().unwrap_or(0);
         let path = path_of(&self.config.location).to_owned();
         let reason = "the commit was lost before it reached the disk".to_owned();

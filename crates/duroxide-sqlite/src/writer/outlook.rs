@@ -1,9 +1,8 @@
 //! What those who wait can hope for: something there already, or something that time will bring.
 
-use rusqlite::Connection;
-
 use super::job::{Job, Queue};
 use super::thread::Writer;
+use crate::database::Db;
 use crate::tables::{Sql, first, ms_in, ms_out};
 
 /// How things stand at the end of a transaction. It holds until somebody else writes.
@@ -24,7 +23,7 @@ struct Prospect {
 
 impl Outlook {
     /// Looks: each answer is the first entry of an index.
-    pub(super) fn of(c: &Connection, now: u64) -> Sql<Self> {
+    pub(super) fn of(c: Db<'_>, now: u64) -> Sql<Self> {
         let found = first(
             c,
             "SELECT
@@ -66,7 +65,7 @@ impl Writer {
         if self.outlook.is_none() {
             let (connection, now) = (self.connection.as_ref()?, self.config.clock.now_ms());
             // Should this fail, the next look around is not far, and the next fetch reports it.
-            self.outlook = Outlook::of(connection, now).ok();
+            self.outlook = connection.with(|db| Outlook::of(db, now)).ok();
         }
         let outlook = self.outlook?;
         let waited_for = |queue: &Queue| self.parked.waits_for(*queue);

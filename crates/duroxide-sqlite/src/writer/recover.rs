@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::held::sync_log;
 use super::thread::Writer;
 use crate::connection::{open_writer, path_of};
+use crate::database::{Database, Db};
 use crate::error::SqliteError;
 use crate::faults;
 use crate::file_identity::FileIdentity;
@@ -58,7 +59,7 @@ impl Writer {
         };
         let error = SqliteError::sort(&path, error);
         let is_about_waiting = matches!(broken, Broken::Waiting(_));
-        let rolled_back = self.connection.as_ref().is_none_or(roll_back);
+        let rolled_back = self.connection.as_ref().is_none_or(|c| roll_back(c.connection()));
         let is_known = !may_be_committed
             || matches!(error, SqliteError::Full { .. } | SqliteError::Busy { .. })
             || self.config.location == Location::Memory;
@@ -96,7 +97,7 @@ impl Writer {
         let location = Location::File { path: path.clone(), create: false };
         let connection = open_writer(&location, self.config.durability)?;
         schema::version_of(path, &connection)?;
-        nodes::insert(&connection, self.config.owner.id, self.config.clock.now_ms())
+        nodes::insert(Db::of(&connection), self.config.owner.id, self.config.clock.now_ms())
             .map_err(|error| SqliteError::sort(path, &error))?;
         // A log that is not there has been copied into the file, and synced.
         match sync_log(path) {
@@ -108,7 +109,7 @@ impl Writer {
         }
         self.watch.forget();
         self.waits_for_disk = self.config.durability == Durability::Full;
-        self.connection = Some(connection);
+        self.connection = Some(Database::of(connection));
         self.doubt_held();
         Ok(())
     }
@@ -122,7 +123,7 @@ impl Writer {
         self.mended_at = Some(Instant::now());
         let Some(connection) = &self.connection else { return false };
         let now = self.config.clock.now_ms();
-        if let Err(error) = mend(connection, self.config.settings, now) {
+        if let Err(error) = connection.with(|db| mend(db, self.config.settings, now)) {
             tracing::error!(target: "duroxide::providers", %error, "store not mended");
             return false;
         }
@@ -136,14 +137,16 @@ impl Writer {
         else {
             return;
         };
-        let Ok(others) = nodes::others(connection, self.config.owner.id) else { return };
+        let connection = connection.connection();
+        let db = Db::of(connection);
+        let Ok(others) = nodes::others(db, self.config.owner.id) else { return };
         self.watch.note_company(!others.is_empty());
         let dead: Vec<i64> = others.into_iter().filter(|id| !owners::lives(path, *id)).collect();
         let now = self.config.clock.now_ms();
         for node in &dead {
             let freed = connection
                 .execute_batch("BEGIN IMMEDIATE")
-                .and_then(|()| free_leases(connection, *node, now))
+                .and_then(|()| free_leases(db, *node, now))
                 .and_then(|()| connection.execute_batch("COMMIT"));
             if let Err(error) = freed {
                 tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
@@ -161,13 +164,14 @@ impl Writer {
 
     fn is_committed(&self, batch: i64) -> bool {
         let connection = self.connection.as_ref();
-        let last = connection.and_then(|c| nodes::last_batch(c, self.config.owner.id).ok());
+        let last = connection
+            .and_then(|c| nodes::last_batch(Db::of(c.connection()), self.config.owner.id).ok());
         last.flatten() == Some(batch)
     }
 }
 
 /// Frees the leases of an owner and forgets it.
-pub(super) fn free_leases(connection: &Connection, node: i64, now: u64) -> Sql<()> {
+pub(super) fn free_leases(connection: Db<'_>, node: i64, now: u64) -> Sql<()> {
     mailboxes::expire_locks_of(connection, node, now)?;
     work::expire_locks_of(connection, node, now)?;
     sessions::expire_leases_of(connection, node, now)?;

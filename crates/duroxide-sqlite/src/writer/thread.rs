@@ -15,6 +15,7 @@ use super::outlook::Outlook;
 use super::parked::Parked;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
+use crate::database::Database;
 use crate::error::SqliteError;
 use crate::faults;
 use crate::file_identity::FileIdentity;
@@ -60,7 +61,7 @@ pub(crate) fn spawn(
 /// The writer's state; it belongs to one thread.
 pub(super) struct Writer {
     /// `None` while the file cannot be opened.
-    pub(super) connection: Option<Connection>,
+    pub(super) connection: Option<Database>,
     pub(super) config: WriterConfig,
     pub(super) parked: Parked,
     pub(super) held: Held,
@@ -85,7 +86,7 @@ impl Writer {
         let waits_for_disk = config.durability == Durability::Full;
         Self {
             watch: Watch::new(&config.location, &connection),
-            connection: Some(connection),
+            connection: Some(Database::of(connection)),
             parked: Parked::default(),
             held: Held::default(),
             next_batch: 1,

@@ -82,7 +82,7 @@ impl Writer {
     /// Other processes have committed something: it may be for those who wait here.
     fn notice_changes(&mut self) {
         let Some(connection) = &self.connection else { return };
-        let version = data_version(connection);
+        let version = data_version(connection.connection());
         if version.is_some() && self.watch.data_version != version {
             self.watch.data_version = version;
             self.watch.in_company = true;

@@ -7,17 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use duroxide::random::Random;
 use duroxide::runtime::Runtime;
+use duroxide_fleet::torture::seed;
+use duroxide_fleet::{
+    Attendant, Folder, Program, Stage, Step, activities, alone, assert_sound, attend_all, below,
+    on_tokio, orchestrations, short_leases, tried_starts, unattended,
+};
 
-use crate::attend::{Attendant, attend_all, tried_starts, unattended};
-use crate::check;
-use crate::company::on_tokio;
-use crate::handlers::{activities, orchestrations};
-use crate::process::alone;
-use crate::programs::{Program, Step, below};
-use crate::roles::Stage;
-use crate::support::Folder;
-use crate::torture::seed;
-use crate::worker::short_leases;
+use crate::store::SQLITE;
 
 const POINTS: [&str; 4] = ["before-begin", "between-ops", "before-commit", "after-commit"];
 const SIGABRT: i32 = 6;
@@ -69,7 +65,7 @@ async fn play(stage: &Stage, programs: Vec<(String, Program)>, done: HashSet<Str
 /// Lets a process die at the k-th pass of a point; whether it came so far.
 fn dies(point: &str, pass: u64) -> bool {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(&SQLITE, folder.path());
     let crash = format!("{point}:{pass}");
     let mut process = stage.start("scenario", &[("DUROXIDE_CRASH_AT", &crash)]);
     let status = process.wait();
@@ -85,7 +81,7 @@ fn dies(point: &str, pass: u64) -> bool {
         open.extend(programs().into_iter().filter(|(id, _)| !tried.contains(id)));
         play(&stage, open, done).await;
     });
-    check::assert_sound(folder.path(), &stage.journal.read(), &crash);
+    assert_sound(&stage, &crash);
     died
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use duroxide::Client;
+use duroxide_fleet::{Process, SOON, Stage, alone, next_line};
 use duroxide_sqlite::SqliteProvider;
 
-use crate::process::{Process, SOON, alone};
-use crate::roles::{Stage, next_line};
+use crate::store::SQLITE;
 use crate::support::{Folder, stranger};
 
 const OPENERS: usize = 8;
@@ -36,7 +36,7 @@ pub(crate) async fn open_and_close(stage: &Stage) {
 fn eight_processes_open_a_fresh_file_at_once() {
     let _turn = alone();
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(&SQLITE, folder.path());
     let mut openers: Vec<Process> = (0..OPENERS).map(|_| stage.start("opener", &[])).collect();
     let all = |what: &[&str]| {
         stage.journal.wait_for(&what.join(" "), SOON, |lines| {

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use duroxide_fleet::{Folder, Process, SOON, Stage, alone};
 use rusqlite::Connection;
 
-use crate::process::{Process, SOON, alone};
-use crate::roles::Stage;
-use crate::support::{Folder, stranger};
+use crate::store::SQLITE;
+use crate::support::stranger;
 
 #[test]
 fn idle_processes_do_not_write() {
     let _turn = alone();
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(&SQLITE, folder.path());
     let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
     let c = stranger(&folder.file("store.db"));
     let began = Instant::now();

@@ -1,30 +1,112 @@
 //! Real processes on one file: a fleet under fire, crash points, and work that changes hands.
-//!
-//! The processes are this test binary itself, run again in a role; see `process.rs`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]
 mod support;
-mod process;
-mod journal;
-mod roles;
-mod programs;
-mod handlers;
-mod attend;
-mod worker;
-mod client;
-mod check;
-mod torture;
+mod store;
 mod crash_points;
-mod company;
-mod takeover;
-mod zombies;
 mod fresh_file;
 mod idle;
+
+use std::time::Duration;
+
+use duroxide_fleet::torture::{Siege, lay_siege};
+use duroxide_fleet::{Stage, alone, company, takeover, zombies};
+use store::SQLITE;
+
+/// Work of a killed process goes on within this time, though its leases last thirty seconds.
+const TAKEN_UP_MS: u64 = 1_000;
+const ROUNDS: usize = 5;
 
 /// What the processes of the tests run.
 #[test]
 #[ignore = "not a test: a process of the others"]
 fn role() {
-    roles::play();
+    duroxide_fleet::play(&SQLITE, async |stage: &Stage, role: &str| match role {
+        "scenario" => crash_points::play_scenario(stage).await,
+        "opener" => fresh_file::open_and_close(stage).await,
+        other => panic!("no such role: {other}"),
+    });
+}
+
+#[test]
+fn torture_of_killed_and_stopped_workers_loses_nothing_and_doubles_nothing() {
+    let _turn = alone();
+    let fire = Duration::from_secs(80);
+    lay_siege(&SQLITE, Siege { workers: 3, kills: 60, kills_min: 50, fire });
+    store::assert_short_log();
+}
+
+#[test]
+fn another_process_starts_signals_cancels_deletes_and_reads() {
+    let _turn = alone();
+    company::another_process_starts_signals_cancels_deletes_and_reads(&SQLITE);
+}
+
+#[test]
+fn two_runtimes_share_the_work() {
+    let _turn = alone();
+    company::two_runtimes_share_the_work(&SQLITE);
+}
+
+#[test]
+fn timers_fire_in_either_process() {
+    let _turn = alone();
+    company::timers_fire_in_either_process(&SQLITE);
+}
+
+#[test]
+fn a_timer_outlives_the_process_that_set_it() {
+    let _turn = alone();
+    company::a_timer_outlives_the_process_that_set_it(&SQLITE);
+}
+
+// R6.34: it need not poll for commits of other processes, the store looks out for them.
+#[test]
+fn who_waits_in_another_process_hears_of_the_end_at_once() {
+    let _turn = alone();
+    company::who_waits_in_another_process_hears_of_the_end_at_once(&SQLITE);
+}
+
+// Nobody is told that the file is busy, neither clients nor the runtimes.
+#[test]
+fn four_busy_processes_do_not_get_in_each_others_way() {
+    let _turn = alone();
+    company::four_busy_processes_do_not_get_in_each_others_way(&SQLITE);
+}
+
+#[test]
+fn a_survivor_takes_up_what_a_killed_process_held_within_a_second() {
+    let _turn = alone();
+    let waits = takeover::by_a_survivor(&SQLITE, ROUNDS);
+    takeover::assert_prompt("kill to run by a survivor", &waits, TAKEN_UP_MS);
+}
+
+#[test]
+fn a_restarted_process_takes_up_what_it_held_within_a_second() {
+    let _turn = alone();
+    let waits = takeover::by_a_new_process(&SQLITE, ROUNDS);
+    takeover::assert_prompt("kill to run by a new process", &waits, TAKEN_UP_MS);
+}
+
+// R8.81: a session belongs to nobody once its owner is dead, also between two activities.
+#[test]
+fn a_session_without_work_in_hand_changes_hands_too() {
+    let _turn = alone();
+    let waits = takeover::of_a_session(&SQLITE, ROUNDS);
+    takeover::assert_prompt("kill to the next activity of a session", &waits, TAKEN_UP_MS);
+}
+
+// R8.40, R8.41: of two who have a turn, the one whose lock holds commits it.
+#[test]
+fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
+    let _turn = alone();
+    zombies::late_turn(&SQLITE);
+}
+
+// R8.74: the same for activities.
+#[test]
+fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
+    let _turn = alone();
+    zombies::late_activity(&SQLITE);
 }

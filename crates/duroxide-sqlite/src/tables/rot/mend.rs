@@ -1,7 +1,6 @@
 //! What is done about rows that make no sense.
 
-use rusqlite::Connection;
-
+use crate::database::Db;
 use crate::tables::{Sql, all, ms_in, run};
 
 macro_rules! bury_and_delete {
@@ -31,7 +30,7 @@ macro_rules! bury_and_delete {
 
 /// Queues: messages whose place or owner is lost become dead letters, the rest is set right. How many
 /// rows there were.
-pub(crate) fn mend_queues(c: &Connection, now: u64) -> Sql<usize> {
+pub(crate) fn mend_queues(c: Db<'_>, now: u64) -> Sql<usize> {
     let now_ms = [ms_in(now)];
     let mut rows = 0;
     rows +=
@@ -46,7 +45,7 @@ pub(crate) fn mend_queues(c: &Connection, now: u64) -> Sql<usize> {
              attempts = CASE WHEN ",
             is_count!("attempts"),
             " THEN attempts ELSE 0 END,
-             taken = (taken = 1), since = CASE typeof(since) WHEN 'integer' THEN since ELSE ?1 END
+             late = (late = 1), since = CASE typeof(since) WHEN 'integer' THEN since ELSE ?1 END
              WHERE ",
             bad_message!()
         ),
@@ -79,7 +78,7 @@ pub(crate) fn mend_queues(c: &Connection, now: u64) -> Sql<usize> {
 }
 
 /// Activities say themselves what they are; a lock that makes no sense is none.
-pub(crate) fn mend_work(c: &Connection) -> Sql<usize> {
+pub(crate) fn mend_work(c: Db<'_>) -> Sql<usize> {
     let mut rows = run(
         c,
         concat!(
@@ -116,7 +115,7 @@ pub(crate) fn mend_work(c: &Connection) -> Sql<usize> {
 }
 
 /// Instances and executions: what history says counts.
-pub(crate) fn mend_instances(c: &Connection, now: u64) -> Sql<usize> {
+pub(crate) fn mend_instances(c: Db<'_>, now: u64) -> Sql<usize> {
     let mut rows = bury_and_delete!(
         c,
         now,
@@ -160,12 +159,12 @@ pub(crate) fn mend_instances(c: &Connection, now: u64) -> Sql<usize> {
 }
 
 /// Mailboxes follow from the messages: those that make no sense go. How many.
-pub(crate) fn delete_mailboxes(c: &Connection) -> Sql<usize> {
+pub(crate) fn delete_mailboxes(c: Db<'_>) -> Sql<usize> {
     run(c, concat!("DELETE FROM mailboxes WHERE ", bad_mailbox!()), [])
 }
 
 /// Instances with messages and without a mailbox.
-pub(crate) fn without_mailbox(c: &Connection) -> Sql<Vec<i64>> {
+pub(crate) fn without_mailbox(c: Db<'_>) -> Sql<Vec<i64>> {
     all(
         c,
         "SELECT DISTINCT instance FROM messages m

@@ -4,9 +4,8 @@
 //! SQLite lets any value into any column, so damage may leave a text where a number belongs. Each
 //! statement scans its table: nothing here runs while all is well.
 
-use rusqlite::Connection;
-
 use super::{Sql, first};
+use crate::database::Db;
 
 /// Queue positions are counted, so they never get here.
 macro_rules! is_position {
@@ -105,7 +104,7 @@ macro_rules! bad_message {
             bad_kind!(),
             " OR NOT ",
             is_count!("attempts"),
-            " OR taken NOT IN (0, 1)
+            " OR late NOT IN (0, 1)
              OR typeof(since) <> 'integer'"
         )
     };
@@ -209,7 +208,7 @@ mod mend;
 pub(crate) use mend::{delete_mailboxes, mend_instances, mend_queues, mend_work, without_mailbox};
 
 /// Whether any row makes no sense.
-pub(crate) fn is_any(c: &Connection) -> Sql<bool> {
+pub(crate) fn is_any(c: Db<'_>) -> Sql<bool> {
     let sql = concat!(
         "SELECT EXISTS (SELECT 1 FROM mailboxes WHERE ",
         bad_mailbox!(),

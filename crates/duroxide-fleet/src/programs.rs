@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 
 /// One step of a program. Each yields a number that is known in advance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Step {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Step {
     /// An activity that takes some milliseconds.
     Work { value: u64, ms: u64 },
     /// The same on a session.
     OnSession { value: u64, session: u64 },
+    /// The same for workers that have a tag.
+    Tagged { value: u64, tag: u64 },
     /// Several at once.
     FanOut { value: u64, width: u64 },
     /// One that fails so often before it succeeds.
@@ -40,23 +43,25 @@ pub(crate) enum Step {
 
 /// A program on its way: input of each execution.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Program {
-    pub(crate) steps: Vec<Step>,
+pub struct Program {
+    /// All of it.
+    pub steps: Vec<Step>,
     /// The next step.
-    pub(crate) at: usize,
+    pub at: usize,
     /// What came out so far.
-    pub(crate) sum: u64,
+    pub sum: u64,
     /// Messages read so far.
-    pub(crate) read: u64,
+    pub read: u64,
 }
 
 impl Program {
-    pub(crate) fn new(steps: Vec<Step>) -> Self {
+    /// A program that has not begun.
+    pub fn new(steps: Vec<Step>) -> Self {
         Self { steps, at: 0, sum: 0, read: 0 }
     }
 
     /// One of all possible programs.
-    pub(crate) fn random(random: &Random) -> Self {
+    pub fn random(random: &Random) -> Self {
         let length = 1 + below(random, 6);
         let mut steps: Vec<Step> = (0..length).map(|_| random_step(random, 0)).collect();
         if below(random, 12) == 0 {
@@ -66,7 +71,7 @@ impl Program {
     }
 
     /// What comes out; `None` if it has to be cancelled.
-    pub(crate) fn expected(&self) -> Option<u64> {
+    pub fn expected(&self) -> Option<u64> {
         let mut values = HashMap::new();
         let mut sum = 0;
         for step in &self.steps {
@@ -75,6 +80,7 @@ impl Program {
                 match step {
                     Step::Work { value, .. }
                     | Step::OnSession { value, .. }
+                    | Step::Tagged { value, .. }
                     | Step::Retry { value, .. }
                     | Step::Race { value }
                     | Step::Event { value } => *value,
@@ -98,12 +104,12 @@ impl Program {
     }
 
     /// Whether somebody has to cancel it.
-    pub(crate) fn is_endless(&self) -> bool {
+    pub fn is_endless(&self) -> bool {
         self.expected().is_none()
     }
 
     /// How many messages it reads from its queue.
-    pub(crate) fn messages(&self) -> u64 {
+    pub fn messages(&self) -> u64 {
         let messages = self.steps.iter().map(|step| match step {
             Step::Queue { messages } => *messages,
             _ => 0,
@@ -113,12 +119,12 @@ impl Program {
 }
 
 /// Adds a number to a sum so that order matters.
-pub(crate) fn mix(sum: u64, value: u64) -> u64 {
+pub fn mix(sum: u64, value: u64) -> u64 {
     (sum * 31 + value + 1) % 1_000_000_007
 }
 
 /// A random number below a limit.
-pub(crate) fn below(random: &Random, limit: u64) -> u64 {
+pub fn below(random: &Random, limit: u64) -> u64 {
     random.next_u64() % limit
 }
 
@@ -126,7 +132,8 @@ pub(crate) fn below(random: &Random, limit: u64) -> u64 {
 fn random_step(random: &Random, depth: u32) -> Step {
     let value = below(random, 1000);
     match below(random, if depth == 0 { 26 } else { 22 }) {
-        0..=3 => Step::Work { value, ms: below(random, 40) },
+        0..=2 => Step::Work { value, ms: below(random, 40) },
+        3 => Step::Tagged { value, tag: below(random, 2) },
         4..=6 => Step::FanOut { value, width: 2 + below(random, 8) },
         7..=8 => Step::OnSession { value, session: below(random, 6) },
         9..=10 => Step::Retry { value, failures: 1 + below(random, 2) },

@@ -1,12 +1,13 @@
 //! A process that was stopped until its leases ran out, and goes on as if nothing had happened:
 //! what it does comes too late, also while its heir is not done yet.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use crate::folder::Folder;
 use crate::handlers::{HOLD, let_go};
-use crate::process::{Process, SOON, alone};
+use crate::process::{Process, SOON};
 use crate::roles::Stage;
-use crate::support::{Folder, stranger};
+use crate::store::Store;
 use crate::takeover::{LONG, start, time_of, wait_for_end, work};
 
 /// Stops a process that holds something until another holds it, and lets the first go on.
@@ -22,52 +23,45 @@ fn wake_too_late(stage: &Stage, kind: &str, sign: [&str; 2], orchestration: &str
     [zombie, heir]
 }
 
-// R8.40, R8.41: of two who have a turn, the one whose lock holds commits it.
-#[test]
-fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
-    let _turn = alone();
+/// Of two who have a turn, the one whose lock holds commits it.
+pub fn late_turn(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let [zombie, heir] = wake_too_late(&stage, "turns", ["T", "turn"], "Turn");
     let began = Instant::now();
     while !zombie.read_log().contains("Invalid lock token") {
         assert!(began.elapsed() < SOON, "never refused: {}", zombie.read_log());
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     let_go(folder.path(), heir.id());
     wait_for_end(&stage, &["turn"]);
-    let output: String = stranger(&folder.file("store.db"))
-        .query_row("SELECT output FROM executions", [], |row| row.get(0))
-        .unwrap();
+    let end = kind.read(folder.path()).ends["turn"].clone();
+    let output = end.output.unwrap_or_default();
     assert!(output.ends_with(&format!(" by {}", heir.id())), "{output}");
     zombie.finish();
     heir.finish();
 }
 
-// R8.74: the same for activities.
-#[test]
-fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
-    let _turn = alone();
+/// The same for activities.
+pub fn late_activity(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let [zombie, heir] = wake_too_late(&stage, "activities", ["S", "activity"], "Program");
     // It ends there, one way or another, and gives no answer that counts: it closes in good order,
     // which it does when everything it has in hand has ended.
     zombie.finish();
-    let c = stranger(&folder.file("store.db"));
-    let waiting: i64 = c.query_row("SELECT count(*) FROM work", [], |row| row.get(0)).unwrap();
-    assert_eq!(waiting, 1, "still with the heir");
+    assert_eq!(results(&stage), Vec::<String>::new(), "still with the heir");
     let_go(folder.path(), heir.id());
     wait_for_end(&stage, &["activity"]);
-    let result: String = c
-        .query_row(
-            "SELECT json_extract(body, '$.result') FROM history
-             WHERE json_extract(body, '$.type') = 'ActivityCompleted'",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert!(result.contains(&format!("\"{}-", heir.id())), "{result}");
-    drop(c);
+    let results = results(&stage);
+    let by_the_heir = format!("\"{}-", heir.id());
+    assert!(results.len() == 1 && results[0].contains(&by_the_heir), "{results:?}");
     heir.finish();
+}
+
+/// Results of activities in histories.
+fn results(stage: &Stage) -> Vec<String> {
+    let tables = stage.kind.read(&stage.folder);
+    let completed = tables.of_kind("ActivityCompleted");
+    completed.map(|event| event.body["result"].as_str().unwrap_or_default().to_owned()).collect()
 }

@@ -10,34 +10,38 @@ use duroxide::clock::{Clock, WallClock};
 
 /// The journal of a folder, to write in.
 #[derive(Clone)]
-pub(crate) struct Journal {
+pub struct Journal {
     file: std::sync::Arc<File>,
     path: PathBuf,
 }
 
 /// A line: when, who, what.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
-    pub(crate) at_ms: u64,
-    pub(crate) process: u32,
-    pub(crate) words: Vec<String>,
+pub struct Line {
+    /// Milliseconds since the epoch.
+    pub at_ms: u64,
+    /// Who wrote it.
+    pub process: u32,
+    /// What it says.
+    pub words: Vec<String>,
 }
 
 impl Journal {
-    pub(crate) fn open(folder: &Path) -> Self {
+    /// The journal of a folder; made if there is none.
+    pub fn open(folder: &Path) -> Self {
         let path = folder.join("journal");
         let file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
         Self { file: file.into(), path }
     }
 
     /// Writes a line; the words of `text` are separated by spaces.
-    pub(crate) fn note(&self, text: impl fmt::Display) {
+    pub fn note(&self, text: impl fmt::Display) {
         let line = format!("{} {} {text}\n", now_ms(), std::process::id());
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
     /// All lines so far.
-    pub(crate) fn read(&self) -> Vec<Line> {
+    pub fn read(&self) -> Vec<Line> {
         let text = std::fs::read_to_string(&self.path).unwrap();
         // A line that is being written has no end yet.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -45,7 +49,7 @@ impl Journal {
     }
 
     /// Waits until the lines say what is waited for.
-    pub(crate) fn wait_for<T>(
+    pub fn wait_for<T>(
         &self,
         what: &str,
         limit: Duration,
@@ -77,24 +81,24 @@ impl Line {
     }
 
     /// The word at a place, or nothing.
-    pub(crate) fn word(&self, place: usize) -> &str {
+    pub fn word(&self, place: usize) -> &str {
         self.words.get(place).map_or("", String::as_str)
     }
 
     /// Whether the line begins with these words.
-    pub(crate) fn says(&self, words: &[&str]) -> bool {
+    pub fn says(&self, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(place, word)| self.word(place) == *word)
     }
 }
 
 /// Middle and largest of some numbers.
-pub(crate) fn middle_and_max(numbers: &[u64]) -> (u64, u64) {
+pub fn middle_and_max(numbers: &[u64]) -> (u64, u64) {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     (sorted.get(sorted.len() / 2).copied().unwrap_or(0), sorted.last().copied().unwrap_or(0))
 }
 
 /// The time of all journals.
-pub(crate) fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     WallClock.now_ms()
 }

@@ -18,7 +18,7 @@ use crate::programs::{Program, Step, mix};
 use crate::roles::Stage;
 
 /// If set, a process holds on to every activity, or every turn, it takes, until it is let go.
-pub(crate) const HOLD: &str = "FLEET_HOLD";
+pub const HOLD: &str = "FLEET_HOLD";
 /// How often somebody who holds on looks whether it is let go.
 const LOOK: Duration = Duration::from_millis(5);
 /// Longer than any test lasts.
@@ -49,7 +49,8 @@ impl Order {
     }
 }
 
-pub(crate) fn orchestrations(stage: &Stage) -> OrchestrationRegistry {
+/// The orchestrations of a process.
+pub fn orchestrations(stage: &Stage) -> OrchestrationRegistry {
     let (journal, folder) = (stage.journal.clone(), stage.folder.clone());
     let holds = stage.setting(HOLD).as_deref() == Some("turns");
     let turn = move |ctx: OrchestrationContext, input: String| {
@@ -63,7 +64,7 @@ pub(crate) fn orchestrations(stage: &Stage) -> OrchestrationRegistry {
 }
 
 /// Lets a process go on with what it holds.
-pub(crate) fn let_go(folder: &Path, process: u32) {
+pub fn let_go(folder: &Path, process: u32) {
     std::fs::write(folder.join(format!("let-go-{process}")), "").unwrap();
 }
 
@@ -71,7 +72,8 @@ fn is_let_go(folder: &Path, process: u32) -> bool {
     folder.join(format!("let-go-{process}")).exists()
 }
 
-pub(crate) fn activities(stage: &Stage) -> ActivityRegistry {
+/// The activities of a process.
+pub fn activities(stage: &Stage) -> ActivityRegistry {
     let worker = Arc::new(Worker {
         journal: stage.journal.clone(),
         folder: stage.folder.clone(),
@@ -120,6 +122,11 @@ async fn take_step(ctx: &OrchestrationContext, at: usize, step: Step) -> Result<
             let done: Delivery =
                 ctx.schedule_activity_on_session_typed("Work", &order, session).await?;
             Ok(done.value)
+        }
+        Step::Tagged { value, tag } => {
+            let order = Order::new(at, 0, value);
+            let done = ctx.schedule_activity_typed::<_, Delivery>("Work", &order);
+            Ok(done.with_tag(format!("tag-{tag}")).await?.value)
         }
         Step::Retry { value, failures } => {
             let order = Order { failures, ..Order::new(at, 0, value) };

@@ -1,4 +1,4 @@
-//! More than one process on one file, all of them alive: they share the work and see each other's.
+//! More than one process on one store, all of them alive: they share the work and see each other's.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use duroxide::{Client, InstanceFilter, OrchestrationStatus};
 use crate::attend::{Attendant, attend_all};
 use crate::check;
 use crate::client::{AT_ONCE, SEED};
+use crate::folder::Folder;
 use crate::handlers::{activities, orchestrations};
 use crate::journal::{Line, middle_and_max, now_ms};
-use crate::process::{Process, SOON, alone};
+use crate::process::{Process, SOON};
 use crate::programs::{Program, Step};
-use crate::roles::Stage;
-use crate::support::{Folder, stranger};
+use crate::roles::{Stage, on_tokio};
+use crate::store::Store;
 use crate::worker::short_leases;
 
 /// Does from another process all that a client can.
@@ -52,14 +53,6 @@ pub(crate) async fn command(stage: &Stage) {
     stage.journal.note("COMMANDED");
 }
 
-pub(crate) fn on_tokio<T>(work: impl Future<Output = T>) -> T {
-    // Runtimes of this process would log to the terminal; a second call finds it done.
-    tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::new()).ok();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(work)
-}
-
 /// Runs so many programs through a client of this process.
 fn run_all(stage: &Stage, programs: Vec<Program>) {
     on_tokio(async {
@@ -78,11 +71,10 @@ fn shares(lines: &[Line]) -> HashMap<u32, usize> {
     shares
 }
 
-#[test]
-fn another_process_starts_signals_cancels_deletes_and_reads() {
-    let _turn = alone();
+/// A client in another process can do everything.
+pub fn another_process_starts_signals_cancels_deletes_and_reads(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     on_tokio(async {
         let (store, options) = (stage.store().await, short_leases());
         let handlers = (activities(&stage), orchestrations(&stage));
@@ -96,11 +88,10 @@ fn another_process_starts_signals_cancels_deletes_and_reads() {
     assert!(lines.iter().any(|line| line.says(&["COMMANDED"])));
 }
 
-#[test]
-fn two_runtimes_share_the_work() {
-    let _turn = alone();
+/// None does all of it.
+pub fn two_runtimes_share_the_work(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
     let steps = vec![Step::Work { value: 1, ms: 10 }, Step::FanOut { value: 2, width: 4 }];
     run_all(&stage, vec![Program::new(steps); 40]);
@@ -111,14 +102,13 @@ fn two_runtimes_share_the_work() {
         assert!(shares.get(&worker.id()).is_some_and(|share| 20 <= *share), "{shares:?}");
     }
     workers.into_iter().for_each(Process::finish);
-    check::assert_sound(folder.path(), &lines, "shared work");
+    check::assert_sound(&stage, "shared work");
 }
 
-#[test]
-fn timers_fire_in_either_process() {
-    let _turn = alone();
+/// And in time.
+pub fn timers_fire_in_either_process(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
     let program = |ms| Program::new(vec![Step::Timer { ms }, Step::Work { value: 1, ms: 5 }]);
     run_all(&stage, (0..40).map(|n| program(300 + 20 * n)).collect());
@@ -126,28 +116,27 @@ fn timers_fire_in_either_process() {
     let shares = shares(&lines);
     assert!(workers.iter().all(|worker| shares.contains_key(&worker.id())), "{shares:?}");
     workers.into_iter().for_each(Process::finish);
-    check::assert_sound(folder.path(), &lines, "timers");
-    let late = lateness(&folder);
+    check::assert_sound(&stage, "timers");
+    let late = kind.read(folder.path()).lateness_ms();
+    let late: Vec<u64> = late.into_iter().map(|ms| ms as u64).collect();
     let (middle, max) = middle_and_max(&late);
     println!("{} timers: late by {middle} ms in the middle, {max} ms at most", late.len());
     // One that waits for a slow disk is late, but not all of them.
     assert!(late.len() == 40 && middle <= 500, "{late:?}");
 }
 
-#[test]
-fn a_timer_outlives_the_process_that_set_it() {
-    let _turn = alone();
+/// Another fires it.
+pub fn a_timer_outlives_the_process_that_set_it(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let mut setter = stage.start_worker(&[]);
     let steps = vec![Step::Timer { ms: 1_000 }, Step::Work { value: 1, ms: 1 }];
     let input = serde_json::to_string(&Program::new(steps)).unwrap();
     on_tokio(async {
         let client = Client::new(stage.store().await);
         client.start_orchestration("timer", "Program", input).await.unwrap();
-        let c = stranger(&folder.file("store.db"));
-        let hidden = || c.query_row("SELECT count(*) FROM hidden", [], |row| row.get::<_, i64>(0));
-        while hidden().unwrap() == 0 {
+        let is_set = || kind.read(folder.path()).of_kind("TimerCreated").next().is_some();
+        while !is_set() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         setter.kill();
@@ -158,22 +147,10 @@ fn a_timer_outlives_the_process_that_set_it() {
     });
 }
 
-/// How long after they were due timers fired, in milliseconds.
-fn lateness(folder: &Folder) -> Vec<u64> {
-    let c = stranger(&folder.file("store.db"));
-    let sql = "SELECT at - json_extract(body, '$.fire_at_ms') FROM history
-               WHERE json_extract(body, '$.type') = 'TimerFired'";
-    let mut statement = c.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
-    rows.map(|late| late.unwrap() as u64).collect()
-}
-
-// R6.34: it need not poll for commits of other processes, the store looks out for them.
-#[test]
-fn who_waits_in_another_process_hears_of_the_end_at_once() {
-    let _turn = alone();
+/// It need not poll for commits of other processes, the store looks out for them (R6.34).
+pub fn who_waits_in_another_process_hears_of_the_end_at_once(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let worker = stage.start_worker(&[]);
     let input = serde_json::to_string(&Program::new(vec![])).unwrap();
     let waits = on_tokio(async {
@@ -194,12 +171,10 @@ fn who_waits_in_another_process_hears_of_the_end_at_once() {
     worker.finish();
 }
 
-// Nobody is told that the file is busy, neither clients nor the runtimes.
-#[test]
-fn four_busy_processes_do_not_get_in_each_others_way() {
-    let _turn = alone();
+/// Nobody is told that the store is busy, neither clients nor the runtimes.
+pub fn four_busy_processes_do_not_get_in_each_others_way(kind: &'static dyn Store) {
     let folder = Folder::new();
-    let stage = Stage::new(folder.path());
+    let stage = Stage::new(kind, folder.path());
     let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
     let client = |seed| stage.start("client", &[(SEED, seed), (AT_ONCE, "16")]);
     let clients = [client("1"), client("2000")];
@@ -208,5 +183,5 @@ fn four_busy_processes_do_not_get_in_each_others_way() {
     });
     clients.into_iter().for_each(Process::finish);
     workers.into_iter().for_each(Process::finish);
-    check::assert_sound(folder.path(), &stage.journal.read(), "four processes");
+    check::assert_sound(&stage, "four processes");
 }

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use crate::roles::{FOLDER, ROLE};
 
 /// Longest time anything may take that ought to happen soon.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(30);
 
 /// Lets one test of this binary run at a time: they measure, and they need the machine.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
+pub fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A process in a role, killed when dropped.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     log: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a process on a folder's store. What it prints goes to `<role>-<id>.log`.
-    pub(crate) fn start(folder: &Path, role: &str, settings: &[(&str, &str)]) -> Self {
+    pub fn start(folder: &Path, role: &str, settings: &[(&str, &str)]) -> Self {
         static STARTED: Mutex<u32> = Mutex::new(0);
         let number = {
             let mut started = STARTED.lock().unwrap();
@@ -51,45 +51,46 @@ impl Process {
         Self { stdin: child.stdin.take(), child, log }
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    /// Its number.
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Tells it something.
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub fn tell(&mut self, line: &str) {
         self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
     /// SIGKILL; returns when the process is gone.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// SIGSTOP: it lives, but does nothing.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         self.signal("-STOP");
     }
 
     /// SIGCONT.
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.signal("-CONT");
     }
 
     /// Asks it to end, and expects that it does, in good order.
-    pub(crate) fn finish(mut self) {
+    pub fn finish(mut self) {
         let status = self.close();
         assert!(status.success(), "{status}: {}", self.read_log());
     }
 
     /// Asks it to end; how it did.
-    pub(crate) fn close(&mut self) -> ExitStatus {
+    pub fn close(&mut self) -> ExitStatus {
         self.stdin = None;
         self.wait()
     }
 
     /// How it ended by itself.
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    pub fn wait(&mut self) -> ExitStatus {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -101,7 +102,7 @@ impl Process {
     }
 
     /// What it printed.
-    pub(crate) fn read_log(&self) -> String {
+    pub fn read_log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use duroxide::{Client, ClientError, OrchestrationStatus};
 
+use crate::client::PATIENT;
 use crate::journal::{Journal, Line};
 use crate::programs::{Program, Step};
 use crate::roles::Stage;
@@ -16,40 +17,44 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A client that journals its calls: `TRY` before, `OK` after, `ERR` if it was told an error.
-pub(crate) struct Attendant {
-    pub(crate) client: Client,
+pub struct Attendant {
+    /// For other calls.
+    pub client: Client,
     journal: Journal,
     /// Calls that were acknowledged to somebody before.
     done: HashSet<String>,
+    /// Whether calls are made again when they may work later.
+    is_patient: bool,
 }
 
 impl Attendant {
     /// A client of a stage's store; `done` was acknowledged before.
-    pub(crate) async fn new(stage: &Stage, done: HashSet<String>) -> Self {
+    pub async fn new(stage: &Stage, done: HashSet<String>) -> Self {
         let client = Client::new(stage.store().await);
-        Self { client, journal: stage.journal.clone(), done }
+        let is_patient = stage.setting(PATIENT).is_some();
+        Self { client, journal: stage.journal.clone(), done, is_patient }
     }
 
     /// Sees a program through, from its start or from wherever somebody left it.
-    pub(crate) async fn attend(&self, id: &str, program: &Program) -> Result<(), ClientError> {
+    pub async fn attend(&self, id: &str, program: &Program) -> Result<(), ClientError> {
         let input = serde_json::to_string(program).unwrap();
-        let start = self.client.start_orchestration(id, "Program", &*input);
+        let start = || self.client.start_orchestration(id, "Program", &*input);
         self.call(format!("start {id}"), &input, start).await?;
         for number in 0..program.messages() {
             let number = number.to_string();
-            let send = self.client.enqueue_event(id, "mail", &*number);
+            let send = || self.client.enqueue_event(id, "mail", &*number);
             self.call(format!("send {id} {number}"), "", send).await?;
         }
         if program.is_endless() {
-            let cancel = self.client.cancel_instance(id, "enough");
+            let cancel = || self.client.cancel_instance(id, "enough");
             self.call(format!("cancel {id}"), "", cancel).await?;
         }
         self.see_through(id, program).await
     }
 
     /// Deletes an instance that has ended, unless that was acknowledged before.
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), ClientError> {
-        let delete = async {
+    pub async fn delete(&self, id: &str) -> Result<(), ClientError> {
+        let delete = || async {
             match self.client.delete_instance(id, false).await {
                 // Somebody did, and was killed before he could say so.
                 Err(error) if error.to_string().contains("not found") => Ok(()),
@@ -62,7 +67,7 @@ impl Attendant {
     async fn see_through(&self, id: &str, program: &Program) -> Result<(), ClientError> {
         let mut version = 0;
         loop {
-            let news = self.client.wait_for_status_change(id, version, LOOK, PATIENCE);
+            let news = || self.client.wait_for_status_change(id, version, LOOK, PATIENCE);
             match self.checked(&format!("wait {id}"), news).await? {
                 OrchestrationStatus::Running { custom_status, custom_status_version } => {
                     version = custom_status_version;
@@ -70,7 +75,8 @@ impl Attendant {
                     let step = at.and_then(|at| program.steps.get(at).map(|step| (at, step)));
                     if let Some((at, Step::Event { value })) = step {
                         let value = value.to_string();
-                        let raise = self.client.raise_event(id, format!("event-{at}"), &*value);
+                        let event = format!("event-{at}");
+                        let raise = || self.client.raise_event(id, &*event, &*value);
                         self.call(format!("raise {id} {at}"), "", raise).await?;
                     }
                 }
@@ -89,11 +95,11 @@ impl Attendant {
     }
 
     /// Makes a call unless it was acknowledged before.
-    async fn call(
+    async fn call<F: Future<Output = Result<(), ClientError>>>(
         &self,
         what: String,
         detail: &str,
-        call: impl Future<Output = Result<(), ClientError>>,
+        call: impl Fn() -> F,
     ) -> Result<(), ClientError> {
         if self.done.contains(&what) {
             return Ok(());
@@ -104,28 +110,39 @@ impl Attendant {
         Ok(())
     }
 
-    async fn checked<T>(
+    async fn checked<T, F: Future<Output = Result<T, ClientError>>>(
         &self,
         what: &str,
-        call: impl Future<Output = Result<T, ClientError>>,
+        call: impl Fn() -> F,
     ) -> Result<T, ClientError> {
-        let result = call.await;
-        if let Err(error) = &result {
-            self.journal.note(format_args!("ERR {what} {error}"));
+        let began = Instant::now();
+        loop {
+            match call().await {
+                Err(error)
+                    if self.is_patient && error.is_retryable() && began.elapsed() < PATIENCE =>
+                {
+                    self.journal.note(format_args!("AGAIN {what} {error}"));
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => {
+                    self.journal.note(format_args!("ERR {what} {error}"));
+                    return Err(error);
+                }
+                result => return result,
+            }
         }
-        result
     }
 }
 
 /// Sees the programs through whose client was killed.
-pub(crate) async fn finish_orphans(stage: &Stage) {
+pub async fn finish_orphans(stage: &Stage) {
     let (open, done) = unattended(&stage.journal.read());
     let attendant = Arc::new(Attendant::new(stage, done).await);
     attend_all(&attendant, open).await;
 }
 
 /// Sees programs through, all at once.
-pub(crate) async fn attend_all(attendant: &Arc<Attendant>, programs: Vec<(String, Program)>) {
+pub async fn attend_all(attendant: &Arc<Attendant>, programs: Vec<(String, Program)>) {
     let attended = programs.into_iter().map(|(id, program)| {
         let attendant = Arc::clone(attendant);
         tokio::spawn(async move { attendant.attend(&id, &program).await })
@@ -136,7 +153,7 @@ pub(crate) async fn attend_all(attendant: &Arc<Attendant>, programs: Vec<(String
 }
 
 /// All programs somebody tried to start: `(id, program)`.
-pub(crate) fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
+pub fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
     let starts = lines.iter().filter(|line| line.says(&["TRY", "start"]));
     let mut seen = HashSet::new();
     let starts = starts.filter(|line| seen.insert(line.word(2).to_owned()));
@@ -146,7 +163,7 @@ pub(crate) fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
 }
 
 /// Programs of which nobody has seen the end, and what was acknowledged of them.
-pub(crate) fn unattended(lines: &[Line]) -> (Vec<(String, Program)>, HashSet<String>) {
+pub fn unattended(lines: &[Line]) -> (Vec<(String, Program)>, HashSet<String>) {
     let ended: HashSet<&str> =
         lines.iter().filter(|line| line.says(&["DONE"])).map(|line| line.word(1)).collect();
     let open = tried_starts(lines).into_iter().filter(|(id, _)| !ended.contains(id.as_str()));

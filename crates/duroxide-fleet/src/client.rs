@@ -11,9 +11,12 @@ use crate::programs::Program;
 use crate::roles::{Stage, told_to_end};
 
 /// Seed of the programs.
-pub(crate) const SEED: &str = "FLEET_SEED";
+pub const SEED: &str = "FLEET_SEED";
 /// Programs at a time.
-pub(crate) const AT_ONCE: &str = "FLEET_AT_ONCE";
+pub const AT_ONCE: &str = "FLEET_AT_ONCE";
+
+/// If set, a call is made again while the store says that it may work later.
+pub const PATIENT: &str = "FLEET_PATIENT";
 
 /// Starts programs. Ends when all of them have been seen through.
 pub(crate) async fn run(stage: &Stage) {

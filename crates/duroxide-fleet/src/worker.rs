@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use duroxide::RuntimeOptions;
+use duroxide::providers::TagFilter;
 use duroxide::runtime::Runtime;
 
 use crate::handlers::{HOLD, activities, orchestrations};
 use crate::roles::{Stage, told_to_end};
 
 /// If set, leases are as long as by default; short otherwise.
-pub(crate) const LONG_LEASES: &str = "FLEET_LONG_LEASES";
+pub const LONG_LEASES: &str = "FLEET_LONG_LEASES";
 
 /// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
 pub(crate) async fn run(stage: &Stage) {
@@ -28,7 +29,7 @@ pub(crate) async fn run(stage: &Stage) {
 }
 
 /// Leases that run out while a process is stopped.
-pub(crate) fn short_leases() -> RuntimeOptions {
+pub fn short_leases() -> RuntimeOptions {
     RuntimeOptions {
         orchestration_concurrency: 4,
         worker_concurrency: 8,
@@ -39,12 +40,13 @@ pub(crate) fn short_leases() -> RuntimeOptions {
         session_lock_timeout: Duration::from_secs(2),
         session_lock_renewal_buffer: Duration::from_secs(1),
         activity_cancellation_grace_period: Duration::from_secs(1),
+        worker_tag_filter: TagFilter::Any,
         ..RuntimeOptions::default()
     }
 }
 
 /// Leases that nobody could wait for: 30 s, also for turns.
-pub(crate) fn long_leases() -> RuntimeOptions {
+pub fn long_leases() -> RuntimeOptions {
     RuntimeOptions {
         orchestrator_lock_timeout: Duration::from_secs(30),
         ..RuntimeOptions::default()

@@ -1,0 +1,40 @@
+//! Servers that are restarted, or away for a while.
+
+use std::time::Duration;
+
+use duroxide_fleet::alone;
+use duroxide_pg_testserver::Stop;
+
+use crate::site::{PROGRESS, Site, times};
+
+/// Restarts a server so often while a fleet is at work.
+fn restart(how: Stop, often: u32, away: Duration, what: &str) {
+    let _turn = alone();
+    let Some(site) = Site::own(&[]) else { return };
+    let crew = site.start(&[]);
+    for _ in 0..times(often) {
+        site.fault(what);
+        site.server().stop(how).unwrap();
+        std::thread::sleep(away);
+        site.server().resume().unwrap();
+        let progress = site.progress(16);
+        println!("{what}: work went on after {progress:.1?}");
+        assert!(progress <= PROGRESS, "{what}: {progress:?}");
+    }
+    site.finish(crew, what);
+}
+
+#[test]
+fn a_server_that_is_restarted_loses_nothing() {
+    restart(Stop::Fast, 3, Duration::ZERO, "fast restart");
+}
+
+#[test]
+fn a_server_that_crashes_loses_nothing() {
+    restart(Stop::Immediate, 4, Duration::ZERO, "crash");
+}
+
+#[test]
+fn an_outage_is_waited_for() {
+    restart(Stop::Fast, 1, Duration::from_secs(4), "outage");
+}

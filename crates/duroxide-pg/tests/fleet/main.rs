@@ -1,0 +1,113 @@
+//! Real processes on one database: a fleet under fire, and work that changes hands.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/mod.rs"]
+mod support;
+mod store;
+
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+use duroxide_fleet::torture::{Siege, lay_siege};
+use duroxide_fleet::{Stage, alone, company, takeover, zombies};
+use store::POSTGRES;
+
+/// Work of a killed node goes on within this time, though its leases last thirty seconds.
+const TAKEN_UP_MS: u64 = 2_000;
+const ROUNDS: usize = 2;
+/// If set, so many seconds of fire instead of a few.
+const SOAK: &str = "DUROXIDE_SOAK_SECONDS";
+
+/// What the processes of the tests run.
+#[test]
+#[ignore = "not a test: a process of the others"]
+fn role() {
+    duroxide_fleet::play(&POSTGRES, async |_: &Stage, role: &str| panic!("no such role: {role}"));
+}
+
+/// The machine and a server; `None` if there is no server.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    support::has_server().then(alone)
+}
+
+#[test]
+fn torture_of_killed_and_stopped_workers_loses_nothing_and_doubles_nothing() {
+    let Some(_turn) = turn() else { return };
+    let soak = std::env::var(SOAK).ok().and_then(|seconds| seconds.parse::<u64>().ok());
+    let fire = Duration::from_secs(soak.unwrap_or(25));
+    let kills = if soak.is_some() { usize::MAX } else { 20 };
+    lay_siege(&POSTGRES, Siege { workers: 4, kills, kills_min: 10, fire });
+}
+
+#[test]
+fn another_process_starts_signals_cancels_deletes_and_reads() {
+    let Some(_turn) = turn() else { return };
+    company::another_process_starts_signals_cancels_deletes_and_reads(&POSTGRES);
+}
+
+#[test]
+fn two_runtimes_share_the_work() {
+    let Some(_turn) = turn() else { return };
+    company::two_runtimes_share_the_work(&POSTGRES);
+}
+
+#[test]
+fn timers_fire_in_either_process() {
+    let Some(_turn) = turn() else { return };
+    company::timers_fire_in_either_process(&POSTGRES);
+}
+
+#[test]
+fn a_timer_outlives_the_process_that_set_it() {
+    let Some(_turn) = turn() else { return };
+    company::a_timer_outlives_the_process_that_set_it(&POSTGRES);
+}
+
+// R6.34: it need not poll for commits of other processes, the store looks out for them.
+#[test]
+fn who_waits_in_another_process_hears_of_the_end_at_once() {
+    let Some(_turn) = turn() else { return };
+    company::who_waits_in_another_process_hears_of_the_end_at_once(&POSTGRES);
+}
+
+#[test]
+fn four_busy_processes_do_not_get_in_each_others_way() {
+    let Some(_turn) = turn() else { return };
+    company::four_busy_processes_do_not_get_in_each_others_way(&POSTGRES);
+}
+
+#[test]
+fn a_survivor_takes_up_what_a_killed_node_held_within_two_seconds() {
+    let Some(_turn) = turn() else { return };
+    let waits = takeover::by_a_survivor(&POSTGRES, ROUNDS);
+    takeover::assert_prompt("kill to run by a survivor", &waits, TAKEN_UP_MS);
+}
+
+#[test]
+fn a_restarted_node_takes_up_what_it_held_within_two_seconds() {
+    let Some(_turn) = turn() else { return };
+    let waits = takeover::by_a_new_process(&POSTGRES, ROUNDS);
+    takeover::assert_prompt("kill to run by a new process", &waits, TAKEN_UP_MS);
+}
+
+// R8.81: a session belongs to nobody once its owner is dead, also between two activities.
+#[test]
+fn a_session_without_work_in_hand_changes_hands_too() {
+    let Some(_turn) = turn() else { return };
+    let waits = takeover::of_a_session(&POSTGRES, ROUNDS);
+    takeover::assert_prompt("kill to the next activity of a session", &waits, TAKEN_UP_MS);
+}
+
+// R8.40, R8.41: of two who have a turn, the one whose lock holds commits it.
+#[test]
+fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
+    let Some(_turn) = turn() else { return };
+    zombies::late_turn(&POSTGRES);
+}
+
+// R8.74: the same for activities.
+#[test]
+fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
+    let Some(_turn) = turn() else { return };
+    zombies::late_activity(&POSTGRES);
+}

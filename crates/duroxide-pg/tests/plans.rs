@@ -1,0 +1,255 @@
+//! What a fetch costs does not depend on how much else there is in the store.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use duroxide::providers::{DispatcherCapabilityFilter, Provider, TagFilter, WorkItem};
+use duroxide::runtime::Runtime;
+use duroxide::runtime::registry::ActivityRegistry;
+use duroxide::{
+    ActivityContext, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus,
+    RuntimeOptions,
+};
+use duroxide_pg::PostgresProvider;
+use support::{TestSchema, stranger};
+use tokio_postgres::Client;
+
+const LOCK: Duration = Duration::from_secs(3600);
+const NOW: Duration = Duration::ZERO;
+const FEW: i64 = 100;
+const MANY: i64 = 100_000;
+const ROUNDS: u64 = 20;
+
+/// Instances that wait for an event or a timer, each with its history and its activities waiting for
+/// a worker that nobody has.
+const FILL: &str = "
+    INSERT INTO instance (id, name, version, execution, created_at, updated_at)
+    SELECT 'waiting ' || n, 'Main', '1.0.0', 1, n, n FROM generate_series(1, $1::bigint) n;
+    INSERT INTO execution (instance, number, status, started_at)
+    SELECT key, 1, 'Running', 1 FROM instance WHERE id LIKE 'waiting %';
+    INSERT INTO history (instance, execution, event, at, stamp, body)
+    SELECT key, 1, e, 1, '0.2.0', '{}' FROM instance, generate_series(1, 3) e
+    WHERE id LIKE 'waiting %';
+    INSERT INTO mailbox (instance, known) SELECT key, true FROM instance WHERE id LIKE 'waiting %';
+    INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
+    SELECT 4000000000000 + key, nextval('positions'), key, 0, 0, '{}' FROM instance
+    WHERE id LIKE 'waiting %';
+    INSERT INTO work (seq, instance, execution, activity, attempts, wake_at, tag_key, payload)
+    SELECT nextval('positions'), key, 1, 2, 0, 4000000000000, 0, '{}' FROM instance
+    WHERE id LIKE 'waiting %';
+    ANALYZE instance; ANALYZE execution; ANALYZE history; ANALYZE mailbox; ANALYZE hidden;
+    ANALYZE work;";
+
+fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Main".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+fn work(id: u64) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "busy".to_owned(),
+        execution_id: 1,
+        id,
+        name: "Work".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+/// A fetch of everything there is, found and not found.
+async fn fetch(store: &PostgresProvider, round: u64) -> Duration {
+    let filter = DispatcherCapabilityFilter::default_for_current_build();
+    store.enqueue_for_orchestrator(start(&format!("new {round}")), None).await.unwrap();
+    store.enqueue_for_worker(work(round)).await.unwrap();
+    let began = Instant::now();
+    let turn = store.fetch_turn(LOCK, NOW, Some(&filter)).await.unwrap();
+    assert!(turn.is_some());
+    assert!(store.fetch_turn(LOCK, NOW, Some(&filter)).await.unwrap().is_none());
+    let item = store.fetch_work_item(LOCK, NOW, None, &TagFilter::DefaultOnly).await.unwrap();
+    assert!(item.is_some());
+    let none = store.fetch_work_item(LOCK, NOW, None, &TagFilter::DefaultOnly).await.unwrap();
+    assert!(none.is_none());
+    began.elapsed()
+}
+
+/// Rows written, rows read by looking through whole tables, and rows found by an index, so far.
+async fn counters(client: &Client) -> [i64; 3] {
+    let count = "SELECT coalesce(sum(n_tup_ins), 0)::bigint,
+             coalesce(sum(seq_tup_read), 0)::bigint, coalesce(sum(idx_tup_fetch), 0)::bigint
+         FROM pg_stat_user_tables WHERE schemaname = current_schema()
+         AND relname NOT IN ('pin', 'node', 'migration')";
+    let row = client.query_one(count, &[]).await.unwrap();
+    [row.get(0), row.get(1), row.get(2)]
+}
+
+/// The same, when as many rows have been written as somebody knows of: counters of a connection are
+/// complete when it has ended.
+async fn complete_counters(client: &Client, written: i64) -> [i64; 3] {
+    let began = Instant::now();
+    loop {
+        let counters = counters(client).await;
+        if written <= counters[0] {
+            return counters;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{counters:?}, not {written}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The shortest time of a fetch, and what all of them read: by looking through, by an index.
+async fn measured(instances: i64) -> (Duration, (i64, i64)) {
+    let schema = TestSchema::new().unwrap();
+    let store = schema.open().await;
+    let filler = stranger(&schema.config()).await;
+    filler.batch_execute(&FILL.replace("$1", &instances.to_string())).await.unwrap();
+    drop(filler);
+    let client = stranger(&schema.config()).await;
+    let before = complete_counters(&client, instances * 8).await;
+    let mut best = Duration::MAX;
+    for round in 0..ROUNDS {
+        best = best.min(fetch(&store, round).await);
+    }
+    drop(store);
+    // A start, its message, its mailbox, and an activity in each round.
+    let after = complete_counters(&client, before[0] + 4 * ROUNDS as i64).await;
+    (best, (after[1] - before[1], after[2] - before[2]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fetch_costs_the_same_whoever_else_waits() {
+    if !support::has_server() {
+        return;
+    }
+    let (few, few_rows) = measured(FEW).await;
+    let (many, many_rows) = measured(MANY).await;
+    println!("{FEW} waiting: {few:.1?}, rows read {few_rows:?}; {MANY}: {many:.1?}, {many_rows:?}");
+    assert!(0 < few_rows.1, "nothing was counted");
+    assert!(many_rows.0 < MANY / 10, "tables are looked through: {many_rows:?}");
+    assert!(many_rows.1 <= 2 * few_rows.1 + 200, "{few_rows:?} {many_rows:?}");
+    assert!(many <= 4 * few + Duration::from_millis(20), "{few:?} {many:?}");
+}
+
+/// Dead rows where fetches look, and nobody who clears them away.
+const LITTER: &str = "
+    ALTER TABLE mailbox SET (autovacuum_enabled = off);
+    ALTER TABLE message SET (autovacuum_enabled = off);
+    ALTER TABLE work SET (autovacuum_enabled = off);
+    INSERT INTO mailbox (instance, known, state, head)
+    SELECT -n, true, 1, -n FROM generate_series(1, 200000) n;
+    INSERT INTO message (instance, seq, kind, attempts, since, payload)
+    SELECT -n, -n, 0, 0, 0, '{}' FROM generate_series(1, 200000) n;
+    INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
+    SELECT -n, -n, 1, 2, 0, 0, '{}' FROM generate_series(1, 200000) n;
+    DELETE FROM mailbox WHERE instance < 0;
+    DELETE FROM message WHERE instance < 0;
+    DELETE FROM work WHERE instance < 0;";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_rows_do_not_slow_a_fetch() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = schema.open().await;
+    let client = stranger(&schema.config()).await;
+    let mut clean = Duration::MAX;
+    for round in 0..ROUNDS {
+        clean = clean.min(fetch(&store, round).await);
+    }
+    client.batch_execute(LITTER).await.unwrap();
+    let mut times = Vec::new();
+    for round in ROUNDS..2 * ROUNDS {
+        times.push(fetch(&store, round).await);
+    }
+    times.sort_unstable();
+    let middle = times[times.len() / 2];
+    println!("four fetches: {clean:.1?}; with 600 000 dead rows about: {middle:.1?}");
+    assert!(middle <= 4 * clean + Duration::from_millis(60), "{clean:?} {times:?}");
+}
+
+/// How often a node looks through whole tables in its first minute: it counts them for its gauges.
+const GAUGES: [(&str, i64); 5] =
+    [("instance", 2), ("execution", 2), ("history", 3), ("hidden", 1), ("work", 1)];
+
+/// Rows read by looking through each table, so far.
+async fn looked_through(client: &Client) -> HashMap<String, i64> {
+    let sql = "SELECT relname::text, seq_tup_read FROM pg_stat_user_tables
+         WHERE schemaname = current_schema()";
+    let rows = client.query(sql, &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+// Whatever a node does all day finds its rows by an index.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_looks_through_tables() {
+    let Some(schema) = TestSchema::new() else { return };
+    drop(schema.open().await);
+    let filler = stranger(&schema.config()).await;
+    filler.batch_execute(&FILL.replace("$1", &MANY.to_string())).await.unwrap();
+    drop(filler);
+    let client = stranger(&schema.config()).await;
+    let written = complete_counters(&client, MANY * 8).await[0];
+    let before = looked_through(&client).await;
+    let store: Arc<dyn Provider> = Arc::new(schema.open().await);
+    work_all_day(Arc::clone(&store)).await;
+    drop(store);
+    complete_counters(&client, written + 500).await;
+    for (table, after) in looked_through(&client).await {
+        let gauges = GAUGES.iter().find(|(name, _)| *name == table).map_or(0, |(_, times)| *times);
+        let rows = after - before[&table];
+        assert!(rows <= gauges * (MANY + 1_000) + 1_000, "{table}: {rows} rows looked at");
+    }
+}
+
+/// Hellos, timers, children, sessions, tags, messages and values.
+async fn work_all_day(store: Arc<dyn Provider>) {
+    let echo = |_: ActivityContext, input: String| async move { Ok(input) };
+    let activities = ActivityRegistry::builder().register("Echo", echo).build();
+    let child = |ctx: OrchestrationContext, input: String| async move {
+        ctx.schedule_activity("Echo", input).with_tag("tag").await
+    };
+    let all = |ctx: OrchestrationContext, input: String| async move {
+        if input == "again" {
+            ctx.set_kv_value("key", "value");
+            return ctx.continue_as_new("done").await;
+        }
+        ctx.schedule_timer(Duration::from_millis(5)).await;
+        ctx.schedule_sub_orchestration("Child", input.clone()).await?;
+        ctx.set_custom_status("listens");
+        ctx.dequeue_event("mail").await;
+        let session = ctx.schedule_activity_on_session("Echo", input.clone(), "desk");
+        let loser = ctx.schedule_timer(Duration::from_secs(600));
+        ctx.select2(session, loser).await;
+        Ok(input)
+    };
+    let orchestrations =
+        OrchestrationRegistry::builder().register("Child", child).register("All", all).build();
+    let options = RuntimeOptions { worker_tag_filter: TagFilter::Any, ..RuntimeOptions::default() };
+    let runtime =
+        Runtime::start_with_options(Arc::clone(&store), activities, orchestrations, options).await;
+    let caller = duroxide::Client::new(store);
+    for number in 0..40 {
+        let id = format!("all {number}");
+        caller.start_orchestration(&id, "All", "again").await.unwrap();
+        caller.enqueue_event(&id, "mail", "m").await.unwrap();
+    }
+    for number in 0..40 {
+        let id = format!("all {number}");
+        let end = caller.wait_for_orchestration(&id, Duration::from_secs(30)).await.unwrap();
+        assert!(matches!(end, OrchestrationStatus::Completed { .. }), "{end:?}");
+        caller.get_instance_info(&id).await.unwrap();
+        caller.get_kv_value(&id, "key").await.unwrap();
+        caller.delete_instance(&id, false).await.unwrap();
+    }
+    runtime.shutdown(Some(1_000)).await;
+}

@@ -1,0 +1,144 @@
+//! The views for people who like SQL: their columns, and what they show.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use duroxide::providers::{Provider, TagFilter};
+use duroxide::runtime::Runtime;
+use duroxide::runtime::registry::ActivityRegistry;
+use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions};
+use support::{TestSchema, stranger};
+use tokio_postgres::Client as Stranger;
+
+/// As documented. People's queries rely on it: columns may be added, not taken away.
+const COLUMNS: [(&str, &str); 4] = [
+    (
+        "executions",
+        "instance text, execution bigint, orchestration text, status text, output text, \
+         library text, started_at timestamp with time zone, completed_at timestamp with time zone",
+    ),
+    (
+        "instances",
+        "id text, orchestration text, version text, status text, execution bigint, parent text, \
+         custom_status text, output text, created_at timestamp with time zone, \
+         updated_at timestamp with time zone",
+    ),
+    (
+        "queue",
+        "kind text, instance text, activity bigint, state text, messages bigint, \
+         since timestamp with time zone, locked_until timestamp with time zone, node bigint, \
+         attempts bigint, tag text, session text",
+    ),
+    (
+        "waiting",
+        "instance text, orchestration text, custom_status text, since timestamp with time zone, \
+         next_timer timestamp with time zone, activities bigint",
+    ),
+];
+
+#[tokio::test]
+async fn the_columns_are_as_documented() {
+    let Some(schema) = TestSchema::new() else { return };
+    let _store = schema.open().await;
+    let client = stranger(&schema.config()).await;
+    let ask = "SELECT string_agg(column_name || ' ' || data_type, ', ' ORDER BY ordinal_position)
+         FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2";
+    for (view, columns) in COLUMNS {
+        let row = client.query_one(ask, &[&schema.name(), &view]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), columns, "{view}");
+    }
+    let guide = include_str!("../../../docs/guide/postgres.md");
+    for (view, columns) in COLUMNS {
+        assert!(guide.contains(&format!("### `{view}`")), "{view}");
+        for column in columns.split(", ") {
+            let name = column.split_once(' ').unwrap().0;
+            assert!(guide.contains(&format!("`{name}`")), "{view}.{name}");
+        }
+    }
+}
+
+async fn runtime(store: Arc<dyn Provider>) -> Arc<Runtime> {
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Echo", |_: OrchestrationContext, input: String| async move { Ok(input) })
+        .register("Timer", |ctx: OrchestrationContext, input: String| async move {
+            ctx.set_custom_status("asleep");
+            ctx.schedule_timer(Duration::from_secs(3600)).await;
+            Ok(input)
+        })
+        .register("Work", |ctx: OrchestrationContext, input: String| async move {
+            let one = ctx.schedule_activity("Nobody", input.clone()).with_tag("gpu");
+            let two = ctx.schedule_activity_on_session("Nobody", input, "desk");
+            let (one, two) = ctx.join2(one, two).await;
+            Ok(one? + &two?)
+        })
+        .build();
+    // Nobody runs activities.
+    let options = RuntimeOptions { worker_concurrency: 0, ..RuntimeOptions::default() };
+    let activities = ActivityRegistry::builder().build();
+    Runtime::start_with_options(store, activities, orchestrations, options).await
+}
+
+/// Rows as text, columns separated by bars; waits until there are so many.
+async fn rows(client: &Stranger, sql: &str, wanted: usize) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let rows = client.query(sql, &[]).await.unwrap();
+        if rows.len() == wanted {
+            return rows.iter().map(|row| row.get::<_, String>(0)).collect();
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{sql}: {} rows", rows.len());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_views_show_what_goes_on() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(schema.open().await);
+    let client = Client::new(store.clone());
+    let runtime = runtime(store.clone()).await;
+    for (id, name) in [("done", "Echo"), ("sleeper", "Timer"), ("worker", "Work")] {
+        client.start_orchestration(id, name, "x").await.unwrap();
+    }
+    let sql = stranger(&schema.config()).await;
+    let waiting = "SELECT concat_ws('|', instance, orchestration, custom_status, activities,
+             next_timer > now() + interval '59 minutes', since <= now()) FROM waiting ORDER BY instance";
+    let expected = ["sleeper|Timer|asleep|0|t|t", "worker|Work|2|t"];
+    assert_eq!(rows(&sql, waiting, 2).await, expected);
+    let instances = "SELECT concat_ws('|', id, orchestration, version, status, execution, output,
+             created_at <= updated_at) FROM instances ORDER BY id";
+    let expected = [
+        "done|Echo|1.0.0|Completed|1|x|t",
+        "sleeper|Timer|1.0.0|Running|1|t",
+        "worker|Work|1.0.0|Running|1|t",
+    ];
+    assert_eq!(rows(&sql, instances, 3).await, expected);
+    let executions = "SELECT concat_ws('|', instance, execution, orchestration, status,
+             completed_at >= started_at, library) FROM executions ORDER BY instance";
+    let library = env!("CARGO_PKG_VERSION");
+    let expected = [
+        format!("done|1|Echo|Completed|t|{library}"),
+        format!("sleeper|1|Timer|Running|{library}"),
+        format!("worker|1|Work|Running|{library}"),
+    ];
+    assert_eq!(rows(&sql, executions, 3).await, expected);
+    runtime.shutdown(None).await;
+
+    let lock = Duration::from_secs(60);
+    let tags = TagFilter::tags(["gpu"]);
+    let fetched = store.fetch_work_item(lock, Duration::ZERO, None, &tags).await.unwrap();
+    assert!(fetched.is_some());
+    client.start_orchestration("new", "Echo", "x").await.unwrap();
+    let queue = "SELECT concat_ws('|', kind, instance, state, messages, tag, session,
+             locked_until > now() + interval '50 seconds', attempts, since <= now())
+         FROM queue ORDER BY kind, instance, state";
+    let expected = [
+        "activity|worker|locked|1|gpu|t|1",
+        "activity|worker|ready|1|desk|0",
+        "turn|new|ready|1|0|t",
+    ];
+    assert_eq!(rows(&sql, queue, 3).await, expected);
+}
