@@ -16,7 +16,6 @@ pub mod observability;
 #[cfg(feature = "test-hooks")]
 pub mod test_hooks;
 
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -292,16 +291,9 @@ impl Runtime {
             options.orchestrator_lock_timeout,
             options.orchestrator_lock_renewal_buffer,
         );
-        let dispatcher = Arc::new(orchestration::Dispatcher {
-            node: Arc::clone(node),
-            leases,
-            running: Arc::new(Semaphore::new(concurrency)),
-            waiting: AtomicUsize::new(0),
-            filter: options.capability_filter(),
-            pardons: orchestration::Pardons::default(),
-        });
         if 0 < concurrency {
-            let run = dispatcher.run(concurrency, self.tasks.slot_tracker(), self.tasks.stop());
+            let dispatcher = orchestration::Dispatcher::new(Arc::clone(node), leases, concurrency);
+            let run = Arc::new(dispatcher).run(self.tasks.slot_tracker(), self.tasks.stop());
             self.tasks.spawn_slot(run);
         }
     }

@@ -11,6 +11,7 @@
 
 pub(crate) mod lease;
 pub(crate) mod fetch;
+mod usual;
 pub(crate) mod orchestration;
 pub(crate) mod worker;
 

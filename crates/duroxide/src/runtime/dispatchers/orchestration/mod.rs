@@ -9,8 +9,8 @@ mod pardon;
 mod warm;
 mod report;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
@@ -25,9 +25,10 @@ use tokio_util::task::TaskTracker;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
-pub(crate) use self::pardon::Pardons;
+use self::pardon::Pardons;
 use super::fetch::Pace;
 use super::lease::{Lease, LeaseKeeper};
+use super::usual::Usual;
 use crate::providers::{
     DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, ProviderError, TurnCommit,
 };
@@ -36,23 +37,29 @@ use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
 use crate::runtime::observability::targets;
 
-/// Turns fetched ahead of those that run: enough to keep those busy while the store works.
-const FETCHED_MAX: usize = 16;
+/// Turns fetched ahead of those that run: enough to keep those busy while the store works, as long as
+/// turns are short. Before anything is known of them, fewer.
+const FETCHED_MAX: usize = 128;
+const FETCHED_AT_FIRST: usize = 16;
 /// How long a turn fetched ahead waits for its turn before it is given back.
 const AHEAD_MAX: Duration = Duration::from_millis(100);
 /// Turns in hand altogether, those included that wait for their commit.
-const IN_FLIGHT_MAX: usize = 128;
+const IN_FLIGHT_MAX: usize = 256;
 
 /// What the turns of this dispatcher share.
 pub(crate) struct Dispatcher {
-    pub(crate) node: Arc<Node>,
-    pub(crate) leases: Arc<LeaseKeeper>,
-    /// As many permits as turns may run at a time.
-    pub(crate) running: Arc<Semaphore>,
+    node: Arc<Node>,
+    leases: Arc<LeaseKeeper>,
+    /// How many turns may run at a time.
+    concurrency: usize,
+    /// As many permits.
+    running: Arc<Semaphore>,
+    /// How long turns run lately.
+    usual: Mutex<Usual>,
     /// Turns that are fetched and do not run yet.
-    pub(crate) waiting: AtomicUsize,
-    pub(crate) filter: DispatcherCapabilityFilter,
-    pub(crate) pardons: Pardons,
+    waiting: AtomicUsize,
+    filter: DispatcherCapabilityFilter,
+    pardons: Pardons,
 }
 
 /// A locked turn on its way through the dispatcher.
@@ -66,8 +73,8 @@ struct Batch {
     history_included: bool,
     worker_id: String,
     lease: Lease,
-    /// The right to run, until there is only the commit to wait for.
-    running: Option<OwnedSemaphorePermit>,
+    /// The right to run and since when, until there is only the commit to wait for.
+    running: Option<(OwnedSemaphorePermit, Instant)>,
 }
 
 impl Batch {
@@ -77,22 +84,32 @@ impl Batch {
 }
 
 impl Dispatcher {
+    /// A dispatcher that lets so many turns run at a time.
+    pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>, concurrency: usize) -> Self {
+        Self {
+            filter: node.options.capability_filter(),
+            node,
+            leases,
+            concurrency,
+            running: Arc::new(Semaphore::new(concurrency)),
+            usual: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            pardons: Pardons::default(),
+        }
+    }
+
     /// Fetches turns and lets each run in a task of its own, until told to stop; then what is in hand
     /// ends first (R7.20). `concurrency` turns run at a time; those that only wait for their commit
     /// do not count, so that one sync of the disk can serve many.
-    pub(crate) async fn run(
-        self: Arc<Self>,
-        concurrency: usize,
-        tracker: TaskTracker,
-        stop: CancellationToken,
-    ) {
+    pub(crate) async fn run(self: Arc<Self>, tracker: TaskTracker, stop: CancellationToken) {
         let mut pace = Pace::default();
         let mut in_flight = JoinSet::new();
         let mut number = 0;
         while let Some(room) = self.wait_for_room(&mut in_flight, &stop).await {
             let Some(turns) = self.fetch(&mut pace, room, &stop).await else { break };
             for turn in turns {
-                let worker_id = format!("orch-{}-{}", number % concurrency, self.node.runtime_id);
+                let worker_id =
+                    format!("orch-{}-{}", number % self.concurrency, self.node.runtime_id);
                 number += 1;
                 let process = Arc::clone(&self).process_guarded(turn, worker_id);
                 in_flight.spawn(tracker.track_future(process));
@@ -112,13 +129,18 @@ impl Dispatcher {
         drop(super::fetch::or_stop(stop, self.running.acquire()).await?);
         loop {
             let waiting_to_run = self.waiting.load(Ordering::Relaxed);
-            let room = FETCHED_MAX.saturating_sub(waiting_to_run);
+            let ahead = self.usual().begun_soon(self.concurrency, FETCHED_MAX);
+            let room = ahead.unwrap_or(FETCHED_AT_FIRST).saturating_sub(waiting_to_run);
             let room = room.min(IN_FLIGHT_MAX.saturating_sub(in_flight.len()));
             if 0 < room {
                 return Some(room);
             }
             super::fetch::or_stop(stop, in_flight.join_next()).await?;
         }
+    }
+
+    fn usual(&self) -> MutexGuard<'_, Usual> {
+        self.usual.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn fetch(
@@ -169,7 +191,7 @@ impl Dispatcher {
 
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
-        batch.running = self.permission_to_run().await;
+        batch.running = self.permission_to_run().await.map(|permit| (permit, Instant::now()));
         if batch.running.is_none() {
             return self.pass_on(&batch).await;
         }
@@ -247,7 +269,9 @@ impl Dispatcher {
         aside: Aside,
         next: Option<Suspended>,
     ) {
-        batch.running = None;
+        if let Some((_, since)) = batch.running.take() {
+            self.usual().learn(since.elapsed());
+        }
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());
         if self.commit(batch, outcome, aside).await

@@ -17,11 +17,10 @@ use tokio_util::task::TaskTracker;
 
 use super::Dispatcher;
 use crate::runtime::dispatchers::lease::Lease;
+use crate::runtime::dispatchers::usual::Usual;
 use crate::runtime::node::log_storage_error;
 use crate::runtime::observability::targets;
 
-/// What is fetched is expected to have begun within this time.
-const HORIZON: Duration = Duration::from_millis(5);
 /// Activities fetched in one call.
 const FETCHED_MAX: usize = 64;
 /// How long an activity waits here before it is given back, or a tenth of its lock if that is less.
@@ -63,8 +62,8 @@ pub(super) struct Ahead {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Fetched>,
-    /// How long activities keep a slot lately; `None` until one has ended.
-    usual: Option<Duration>,
+    /// How long activities keep a slot lately.
+    usual: Usual,
     is_closed: bool,
 }
 
@@ -77,21 +76,13 @@ impl Ahead {
     /// How many activities to fetch: as many as the slots will have begun within the horizon. Long
     /// ones are never fetched ahead, nor are unknown ones.
     pub(super) fn room(&self) -> usize {
-        let usual = self.state().usual.filter(|_| self.is_on);
-        let Some(usual) = usual else { return 1 };
-        let begun = HORIZON.as_nanos() * self.slots as u128 / usual.as_nanos().max(1);
-        usize::try_from(begun).unwrap_or(FETCHED_MAX).clamp(1, FETCHED_MAX)
+        let room = self.state().usual.begun_soon(self.slots, FETCHED_MAX);
+        room.filter(|_| self.is_on).unwrap_or(1)
     }
 
-    /// Learns how long an activity kept its slot. One long one counts for much: it may keep others
-    /// waiting, while fetching less than possible costs little.
+    /// Learns how long an activity kept its slot.
     pub(super) fn learn(&self, took: Duration) {
-        let mut state = self.state();
-        state.usual = Some(match state.usual {
-            None => took,
-            Some(usual) if usual < took => usual + (took - usual) / 2,
-            Some(usual) => usual - (usual - took) / 8,
-        });
+        self.state().usual.learn(took);
     }
 
     /// Lets activities wait for a slot. They come back if this is over.
