@@ -19,8 +19,9 @@ use crate::pins::Pins;
 use crate::store::Store;
 use crate::text::pack;
 
-/// How long at most between looks of those who wait, whatever the server told.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How long at most between looks of those who wait, whatever the server told: the pulse is there every
+/// second, and this is for the time without one.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The same where time is given by a test, which may let it jump.
 const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
 /// How long at least: what is due may be in somebody else's hands.
