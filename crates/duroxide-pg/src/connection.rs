@@ -7,7 +7,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Row, Statement};
 
 use crate::config::ProviderConfig;
@@ -15,11 +14,8 @@ use crate::error::PgError;
 use crate::lanes::Call;
 use crate::schema::Schema;
 use crate::target::Target;
+use crate::value::{Values, typed, untyped};
 
-/// A value of a statement.
-pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
-/// Values of a statement.
-pub(crate) type Params<'a> = [Value<'a>];
 /// Where notifications go.
 pub(crate) type Ear = mpsc::UnboundedSender<Notification>;
 
@@ -29,7 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A connection with the statements it has prepared.
 pub(crate) struct Connection {
     client: Client,
-    prepared: Mutex<HashMap<&'static str, Statement>>,
+    /// `None` behind a pooler, where nothing outlives a transaction.
+    prepared: Option<Mutex<HashMap<&'static str, Statement>>>,
 }
 
 impl Connection {
@@ -66,8 +63,8 @@ impl Connection {
         tokio::time::timeout(limit, connect).await.unwrap_or(Err(PgError::Timeout))
     }
 
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client, prepared: Mutex::default() }
+    pub(crate) fn new(client: Client, through_pooler: bool) -> Self {
+        Self { client, prepared: (!through_pooler).then(Mutex::default) }
     }
 
     /// Whether it is of use.
@@ -80,12 +77,12 @@ impl Connection {
         &self,
         schema: &Schema,
         sql: &'static str,
-        params: &Params<'_>,
+        values: &Values<'_>,
         limit: Duration,
     ) -> Result<Vec<Row>, PgError> {
         let ask = async {
             let statement = self.prepare(schema, sql).await?;
-            Ok(self.client.query(&statement, params).await?)
+            Ok(self.ask(&statement, values).await?)
         };
         tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
     }
@@ -115,7 +112,7 @@ impl Connection {
                 answers.push(Box::pin(self.command(begin)));
             }
             for (call, statement) in calls.iter().zip(&statements) {
-                let rows = async move { self.client.query(statement, &call.values()).await };
+                let rows = async move { self.ask(statement, &call.values()).await };
                 answers.push(Box::pin(rows));
             }
             if begin.is_some() {
@@ -135,15 +132,37 @@ impl Connection {
         Ok(Vec::new())
     }
 
-    async fn prepare(&self, schema: &Schema, sql: &'static str) -> Result<Statement, PgError> {
-        let mut prepared = self.prepared.lock().await;
+    async fn ask(
+        &self,
+        statement: &Prepared,
+        values: &Values<'_>,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match statement {
+            Prepared::Here(statement) => self.client.query(statement, &untyped(values)).await,
+            Prepared::Nowhere(sql) => self.client.query_typed(sql, &typed(values)).await,
+        }
+    }
+
+    async fn prepare(&self, schema: &Schema, sql: &'static str) -> Result<Prepared, PgError> {
+        let Some(prepared) = &self.prepared else {
+            return Ok(Prepared::Nowhere(schema.qualify(sql)));
+        };
+        let mut prepared = prepared.lock().await;
         if let Some(statement) = prepared.get(sql) {
-            return Ok(statement.clone());
+            return Ok(Prepared::Here(statement.clone()));
         }
         let statement = self.client.prepare(&schema.qualify(sql)).await?;
         prepared.insert(sql, statement.clone());
-        Ok(statement)
+        Ok(Prepared::Here(statement))
     }
+}
+
+/// A statement ready to be sent.
+enum Prepared {
+    /// Known to this connection.
+    Here(Statement),
+    /// In full, whenever it is sent.
+    Nowhere(String),
 }
 
 type Answer<'a> =

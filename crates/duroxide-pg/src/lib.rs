@@ -43,6 +43,7 @@ mod numbers;
 mod schema;
 mod pool;
 mod connection;
+mod value;
 mod door;
 mod target;
 mod tls;

@@ -7,11 +7,11 @@ use duroxide_core::provider::{
 };
 use tokio_postgres::Row;
 
-use crate::connection::Params;
 use crate::error::Failure;
 use crate::numbers::{id_in, id_out, ms_in, ms_out};
 use crate::store::Store;
 use crate::text::{pack, unpack};
+use crate::value::Values;
 use crate::writes::{count, value};
 
 /// How many instances a bulk call touches if it does not say (R6.70).
@@ -24,9 +24,9 @@ impl Store {
     pub(crate) async fn ids(
         &self,
         sql: &'static str,
-        params: &Params<'_>,
+        values: &Values<'_>,
     ) -> Result<Vec<String>, Failure> {
-        let rows = self.pool.query(sql, params).await?;
+        let rows = self.pool.query(sql, values).await?;
         Ok(rows.iter().map(|row| unpack(row.get(0))).collect())
     }
 

@@ -8,12 +8,13 @@ use tokio::sync::Semaphore;
 use tokio_postgres::{Client, Row};
 
 use crate::config::ProviderConfig;
-use crate::connection::{Connection, Ear, Params};
+use crate::connection::{Connection, Ear};
 use crate::door::Door;
 use crate::error::PgError;
 use crate::lanes::Call;
 use crate::schema::Schema;
 use crate::target::{LANE_SETTINGS, Target};
+use crate::value::Values;
 
 /// How often a transaction that others made fail is tried again.
 const TRIES: u32 = 10;
@@ -78,13 +79,13 @@ impl Pool {
     /// between tries.
     pub(crate) async fn connect_lane(&self) -> Result<Connection, PgError> {
         let open = || self.open(self.target.lane_config.clone(), None);
-        Ok(Connection::new(self.door.enter(true, open).await?))
+        Ok(self.connection(self.door.enter(true, open).await?))
     }
 
     /// The same with an ear for notifications.
     pub(crate) async fn connect_listener(&self, ear: Ear) -> Result<Connection, PgError> {
         let open = || self.open(self.target.lane_config.clone(), Some(ear));
-        Ok(Connection::new(self.door.enter(true, open).await?))
+        Ok(self.connection(self.door.enter(true, open).await?))
     }
 
     /// How a transaction begins; `None` for a single statement that needs no more.
@@ -111,21 +112,21 @@ impl Pool {
         &self,
         connection: &Connection,
         sql: &'static str,
-        params: &Params<'_>,
+        values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
-        connection.query(&self.schema, sql, params, self.settings.statement_timeout).await
+        connection.query(&self.schema, sql, values, self.settings.statement_timeout).await
     }
 
     /// Runs a statement as a transaction of its own; its rows.
     pub(crate) async fn query(
         &self,
         sql: &'static str,
-        params: &Params<'_>,
+        values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.query_once(sql, params).await {
+            match self.query_once(sql, values).await {
                 // It was undone for the sake of others: nothing has happened.
                 Err(error) if error.is_undone_for_others() && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(u64::from(tries) * 3)).await;
@@ -146,15 +147,15 @@ impl Pool {
     async fn query_once(
         &self,
         sql: &'static str,
-        params: &Params<'_>,
+        values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
         let closed = |_| PgError::Connection { reason: "the store is closed".to_owned() };
         let _permit = self.permits.acquire().await.map_err(closed)?;
         let connection = match self.take() {
             Some(connection) => connection,
-            None => Connection::new(self.connect().await?),
+            None => self.connection(self.connect().await?),
         };
-        let result = self.ask(&connection, sql, params).await;
+        let result = self.ask(&connection, sql, values).await;
         if !result.as_ref().is_err_and(PgError::spoils_connection) {
             self.put(connection);
         }
@@ -163,7 +164,11 @@ impl Pool {
 
     /// Makes a connection part of the pool.
     pub(crate) fn adopt(&self, client: Client) {
-        self.put(Connection::new(client));
+        self.put(self.connection(client));
+    }
+
+    fn connection(&self, client: Client) -> Connection {
+        Connection::new(client, self.settings.through_pooler)
     }
 
     fn put(&self, connection: Connection) {

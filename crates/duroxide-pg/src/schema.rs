@@ -1,6 +1,7 @@
 //! The schema: its name in statements, its versions, how one becomes the next.
 
-use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, GenericClient, Row};
 
 use crate::config::MigrationPolicy;
 use crate::error::PgError;
@@ -76,7 +77,8 @@ impl Schema {
         client: &mut Client,
         policy: MigrationPolicy,
     ) -> Result<(), PgError> {
-        let encoding: String = client.query_one("SHOW server_encoding", &[]).await?.get(0);
+        let encoding = one(client, "SELECT current_setting('server_encoding')", &[]).await?;
+        let encoding: String = encoding.get(0);
         if encoding != "UTF8" {
             return Err(PgError::Encoding { found: encoding });
         }
@@ -94,8 +96,8 @@ impl Schema {
     /// Removes the schema with everything in it, unless there is something that is not ours.
     pub(crate) async fn drop(&self, client: &mut Client) -> Result<(), PgError> {
         let transaction = client.transaction().await?;
-        transaction.execute(LOCK, &[&self.name]).await?;
-        if let Some(row) = transaction.query_opt(FOREIGN, &[&self.name, &TABLES]).await? {
+        transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
+        if let Some(row) = self.foreign(&transaction).await? {
             return Err(PgError::ForeignSchema { schema: self.name.clone(), found: row.get(0) });
         }
         let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.quoted);
@@ -104,26 +106,26 @@ impl Schema {
     }
 
     /// The version of the stored schema; 0 if there is none.
-    async fn version(&self, client: &impl tokio_postgres::GenericClient) -> Result<i32, PgError> {
-        let row = client.query_one(HAS_VERSIONS, &[&self.name]).await?;
+    async fn version(&self, client: &impl GenericClient) -> Result<i32, PgError> {
+        let row = one(client, HAS_VERSIONS, &[(&self.name, Type::TEXT)]).await?;
         if !row.get::<_, bool>(0) {
             return Ok(0);
         }
         let sql = self.qualify("SELECT coalesce(max(version), 0) FROM duroxide.migration");
-        Ok(client.query_one(&sql, &[]).await?.get(0))
+        Ok(one(client, &sql, &[]).await?.get(0))
     }
 
     /// Runs what is missing, all of it or nothing. Of many nodes that start at once one does it, the
     /// others wait and find it done.
     async fn migrate(&self, client: &mut Client) -> Result<(), PgError> {
         let transaction = client.transaction().await?;
-        transaction.execute(LOCK, &[&self.name]).await?;
+        transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
         let found = self.version(&transaction).await?;
         if found > newest() {
             return Err(self.newer(found));
         }
         if found == 0 {
-            let foreign = transaction.query_opt(FOREIGN, &[&self.name, &TABLES]).await?;
+            let foreign = self.foreign(&transaction).await?;
             // Tables of others may stay where they are, unless they stand in the way.
             tracing::debug!(target: "duroxide::providers::postgres", has_other_tables = foreign.is_some(), "new schema");
             let make = format!("CREATE SCHEMA IF NOT EXISTS {}", self.quoted);
@@ -135,9 +137,16 @@ impl Schema {
             transaction.batch_execute(&self.migration(sql)).await?;
             let note =
                 self.qualify("INSERT INTO duroxide.migration (version, name) VALUES ($1, $2)");
-            transaction.execute(&note, &[&version, name]).await?;
+            transaction.query_typed(&note, &[(&version, Type::INT4), (name, Type::TEXT)]).await?;
         }
         Ok(transaction.commit().await?)
+    }
+
+    /// Something in the schema that is not ours.
+    async fn foreign(&self, client: &impl GenericClient) -> Result<Option<Row>, PgError> {
+        let values: [(&(dyn ToSql + Sync), Type); 2] =
+            [(&self.name, Type::TEXT), (&TABLES, Type::TEXT_ARRAY)];
+        Ok(client.query_typed(FOREIGN, &values).await?.pop())
     }
 
     fn newer(&self, found: i32) -> PgError {
@@ -181,6 +190,17 @@ const TABLES: &[&str] = &[
     "dead_letter",
     "node",
 ];
+
+/// The row of a statement that has one. Types are said and nothing is prepared, so that this works
+/// behind a pooler, too.
+async fn one(
+    client: &impl GenericClient,
+    sql: &str,
+    values: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Row, PgError> {
+    let row = client.query_typed(sql, values).await?.pop();
+    row.ok_or_else(|| PgError::Connection { reason: format!("no answer to {sql}") })
+}
 
 /// The version this library makes.
 fn newest() -> i32 {

@@ -1,13 +1,11 @@
 //! A call of a function of the schema, with its values.
 
-use tokio_postgres::types::ToSql;
-
-use crate::connection::Value;
+use crate::value::Value;
 
 /// A statement with its values.
 pub(crate) struct Call<'a> {
     pub(crate) sql: &'static str,
-    values: Vec<Box<dyn ToSql + Sync + Send + 'a>>,
+    values: Vec<Box<dyn Value + Send + 'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -16,23 +14,19 @@ impl<'a> Call<'a> {
     }
 
     /// The next value.
-    pub(crate) fn add(&mut self, value: impl ToSql + Sync + Send + 'a) -> &mut Self {
+    pub(crate) fn add(&mut self, value: impl Value + Send + 'a) -> &mut Self {
         self.values.push(Box::new(value));
         self
     }
 
     /// A value that comes before others.
-    pub(crate) fn insert(
-        &mut self,
-        place: usize,
-        value: impl ToSql + Sync + Send + 'a,
-    ) -> &mut Self {
+    pub(crate) fn insert(&mut self, place: usize, value: impl Value + Send + 'a) -> &mut Self {
         self.values.insert(place, Box::new(value));
         self
     }
 
     /// The same, for those who build it in one go.
-    pub(crate) fn with(mut self, value: impl ToSql + Sync + Send + 'a) -> Self {
+    pub(crate) fn with(mut self, value: impl Value + Send + 'a) -> Self {
         self.add(value);
         self
     }
@@ -43,8 +37,8 @@ impl<'a> Call<'a> {
         Self { sql, values: self.values }
     }
 
-    /// The values, as the driver wants them.
-    pub(crate) fn values(&self) -> Vec<Value<'_>> {
-        self.values.iter().map(|value| -> Value<'_> { &**value }).collect()
+    /// The values in their order.
+    pub(crate) fn values(&self) -> Vec<&dyn Value> {
+        self.values.iter().map(|value| -> &dyn Value { &**value }).collect()
     }
 }
