@@ -221,6 +221,10 @@ impl Provider for TableStore {
             .map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
     }
 
+    fn commits_successors(&self) -> bool {
+        true
+    }
+
     async fn read_history_from(
         &self,
         instance: &str,

@@ -296,9 +296,7 @@ impl Dispatcher {
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());
         let next = match successor {
-            Some(successor) => {
-                Box::pin(self.commit_both(batch, outcome, aside, successor)).await
-            }
+            Some(successor) => Box::pin(self.commit_both(batch, outcome, aside, successor)).await,
             None => self.commit(batch, outcome, aside).await.then_some(next).flatten(),
         };
         if let Some(next) = next {
