@@ -52,11 +52,13 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     store.node.store(id, Ordering::Release);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
-    if node.replace(id).is_some() {
-        // What was said meanwhile, nobody heard.
-        store.ring_everything();
-    }
-    store.outbox.add(|news| news.company = true);
+    *node = Some(id);
+    // What was said before, here or by us, nobody heard.
+    store.ring_everything();
+    store.outbox.add(|news| {
+        news.company = true;
+        news.add_everything();
+    });
 
     let mut pulse = tokio::time::interval(PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -135,7 +137,7 @@ fn note_pulse(store: &Store, rows: &[Row]) -> bool {
     let Some(row) = rows.first() else { return false };
     let now: i64 = row.get("now_ms");
     store.note_time(now);
-    store.company.store(0 < row.get::<_, i64>("others"), Ordering::Release);
+    store.note_company(0 < row.get::<_, i64>("others"));
     let has_ended = 0 < row.get::<_, i64>("ended");
     let mut is_news = false;
     for (queue, has, due) in
@@ -161,7 +163,7 @@ fn listen_to(store: &Store, own: i64, notification: &Notification) {
     }
     if heard.news.company {
         // Somebody came, who may not know of us; or went, and the next pulse tells.
-        store.company.store(true, Ordering::Release);
+        store.note_company(true);
     }
     if heard.news.turns {
         store.floor.ring(Queue::Turns);
@@ -169,7 +171,7 @@ fn listen_to(store: &Store, own: i64, notification: &Notification) {
     if heard.news.work {
         store.floor.ring(Queue::Work);
     }
-    if heard.all_bells {
+    if heard.news.all_bells {
         store.board.ring_all();
     }
     heard.news.bells.iter().for_each(|bell| store.board.ring(*bell));

@@ -16,6 +16,8 @@ const LONG: Duration = Duration::from_secs(30);
 const NOW: Duration = Duration::ZERO;
 /// Work of a node that died goes on within this time.
 const RESUMES: Duration = Duration::from_secs(2);
+/// How often what depends on the moment is tried.
+const ROUNDS: u32 = 10;
 /// What should happen at once has happened by then, also on a busy machine.
 const SOON: Duration = Duration::from_millis(900);
 
@@ -138,6 +140,54 @@ async fn r8_134_a_client_is_woken_by_a_commit_of_another_node() {
         assert_ne!(now, Some(seen));
         assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     }
+}
+
+// R8.22: who sends it has not heard yet that there is anybody to tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_just_opened_wakes_others() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let there = open(&config).await;
+    company(&config, 1).await;
+    let mut waited = Duration::ZERO;
+    for number in 0..ROUNDS {
+        let here = open(&config).await;
+        let began = Instant::now();
+        let (turn, sent) = tokio::join!(
+            there.fetch_turn(LOCK, LONG, None),
+            here.enqueue_for_orchestrator(start(&format!("i{number}")), None)
+        );
+        waited += began.elapsed();
+        sent.unwrap();
+        let turn = turn.unwrap().expect("a turn");
+        there.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
+    }
+    assert!(waited < ROUNDS * SOON / 3, "{waited:?}");
+}
+
+// R8.134: who commits has not heard yet that there is anybody to tell, or who waits not begun to listen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_just_opened_is_woken() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let mut waited = Duration::ZERO;
+    for number in 0..ROUNDS {
+        let id = format!("i{number}");
+        let there = open(&config).await;
+        there.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = there.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        let here = open(&config).await;
+        let seen = here.wait_for_commit(&id, 0, NOW).await.unwrap();
+        let began = Instant::now();
+        let (now, committed) = tokio::join!(
+            here.wait_for_commit(&id, seen, RESUMES),
+            there.commit_turn(&turn.lock_token, commit(Some("Completed")))
+        );
+        waited += began.elapsed();
+        committed.unwrap();
+        assert_ne!(now, Some(seen));
+    }
+    assert!(waited < ROUNDS * SOON / 3, "{waited:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
