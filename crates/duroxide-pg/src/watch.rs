@@ -32,6 +32,8 @@ pub(crate) async fn watch(store: Arc<Store>) {
     let mut node = None;
     while !store.floor.is_closed() {
         if let Err(error) = watch_connected(&store, &mut node).await {
+            // Others may take this node for dead: what it takes meanwhile is not to go with it.
+            store.node.store(0, Ordering::Release);
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
             tokio::select! {
                 () = tokio::time::sleep(RECOVERY) => {}

@@ -81,6 +81,11 @@ async fn company(config: &ProviderConfig, nodes: i64) {
     panic!("{nodes} nodes did not appear");
 }
 
+/// Ends the connection that proves that nodes live which call themselves by a name.
+const CUT: &str =
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1
+     AND (query LIKE 'LISTEN%' OR query LIKE '%pulse%' OR query LIKE '%tell%')";
+
 /// Does something on a node of its own, and kills that.
 fn on_a_node_that_dies(config: &ProviderConfig, work: impl AsyncFnOnce(&PostgresProvider) + Send) {
     let config = config.clone();
@@ -247,8 +252,6 @@ async fn a_node_whose_proof_of_life_is_cut_goes_on() {
         let id = format!("i{number}");
         here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
         let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
-        const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE application_name = $1 AND (query LIKE 'LISTEN%' OR query LIKE '%pulse%')";
         stranger.execute(CUT, &[&schema.name()]).await.unwrap();
         // Either its lease was taken over by its new life, or it is refused and comes again.
         let committed = here.commit_turn(&turn.lock_token, commit(None)).await;
@@ -257,5 +260,27 @@ async fn a_node_whose_proof_of_life_is_cut_goes_on() {
             assert_eq!(again.item.instance, id);
             there.commit_turn(&again.lock_token, commit(None)).await.unwrap();
         }
+    }
+}
+
+// Others take its leases for those of a dead node only if it took them before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_takes_without_its_proof_of_life_is_its_own() {
+    let Some(schema) = TestSchema::new() else { return };
+    let mut config = schema.config();
+    schema.name().clone_into(&mut config.application_name);
+    let (here, there) = (open(&config).await, open(&schema.config()).await);
+    company(&config, 2).await;
+    let stranger = support::stranger(&config).await;
+    for number in 0..3 {
+        stranger.execute(CUT, &[&schema.name()]).await.unwrap();
+        // Meanwhile it notices.
+        let id = format!("i{number}");
+        here.enqueue_for_worker(activity(1_000 + number, None)).await.unwrap();
+        here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        stranger.execute("SELECT pulse(NULL, NULL)", &[]).await.unwrap();
+        assert!(there.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
+        here.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
     }
 }
