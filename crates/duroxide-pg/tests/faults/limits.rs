@@ -82,6 +82,7 @@ fn a_server_that_is_read_only_for_a_while_is_waited_for() {
     });
     assert!(refused.is_retryable() && refused.to_string().contains("read-only"), "{refused}");
     set("off");
+    site.fault_over();
     let progress = site.progress(16);
     println!("read-only: work went on after {progress:.1?}");
     assert!(progress <= PROGRESS, "{progress:?}");

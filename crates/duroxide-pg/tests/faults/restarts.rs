@@ -17,6 +17,7 @@ fn restart(how: Stop, often: u32, away: Duration, what: &str) {
         site.server().stop(how).unwrap();
         std::thread::sleep(away);
         site.server().resume().unwrap();
+        site.fault_over();
         let progress = site.progress(16);
         println!("{what}: work went on after {progress:.1?}");
         assert!(progress <= PROGRESS, "{what}: {progress:?}");
