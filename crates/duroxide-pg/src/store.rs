@@ -207,10 +207,11 @@ impl Store {
         self.company.load(Ordering::Acquire)
     }
 
-    /// There are other nodes, or none. Those who were not known to be there have not been told what
-    /// happened since they came: they have to look.
+    /// There are other nodes, or none. Until a node knows of others it tells nothing, and until it
+    /// listens it hears nothing: those who meet have to look, both of them.
     pub(crate) fn note_company(&self, is_there: bool) {
         if !self.company.swap(is_there, Ordering::AcqRel) && is_there {
+            self.ring_everything();
             self.outbox.add(News::add_everything);
         }
     }

@@ -11,7 +11,7 @@ use tokio_postgres::{Notification, Row};
 use crate::connection::Connection;
 use crate::error::PgError;
 use crate::lanes::Queue;
-use crate::news::Heard;
+use crate::news::{Heard, News};
 use crate::store::Store;
 
 /// Time between looks around.
@@ -54,13 +54,12 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     store.node.store(id, Ordering::Release);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
-    *node = Some(id);
-    // What was said before, here or by us, nobody heard.
-    store.ring_everything();
-    store.outbox.add(|news| {
-        news.company = true;
-        news.add_everything();
-    });
+    if node.replace(id).is_some() {
+        // What was said meanwhile, here or there, nobody heard.
+        store.ring_everything();
+        store.outbox.add(News::add_everything);
+    }
+    store.outbox.add(|news| news.company = true);
 
     let mut pulse = tokio::time::interval(PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
