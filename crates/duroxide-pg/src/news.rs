@@ -99,10 +99,9 @@ impl Heard {
         let mut words = text.split(' ');
         let node = words.next()?.parse().ok()?;
         let letters = words.next().unwrap_or_default();
-        let mut news = News::default();
-        news.turns = letters.contains('t');
-        news.work = letters.contains('w');
-        news.company = letters.contains('c');
+        let says = |letter| letters.contains(letter);
+        let (turns, work, company) = (says('t'), says('w'), says('c'));
+        let mut news = News { turns, work, company, ..News::default() };
         for word in words {
             news.all_bells |= word == "*";
             news.bells.extend(Place::from_str_radix(word, 16));

@@ -88,7 +88,7 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     }
 }
 
-/// Where nobody listens: asks, often while there is something to do, seldom otherwise.
+/// Where nobody listens: asks, often while there is something to do, here or elsewhere, seldom otherwise.
 async fn poll(store: &Arc<Store>) {
     let shortest = store.pool.settings().poll_interval.min(PULSE);
     let mut interval = shortest;
@@ -100,7 +100,7 @@ async fn poll(store: &Arc<Store>) {
         let node: Option<i64> = None;
         match store.pool.query(PULSE_CALL, &[&node, &store.given_time()]).await {
             Ok(rows) => {
-                let is_news = note_pulse(store, &rows);
+                let is_news = note_pulse(store, &rows) | store.floor.was_busy();
                 if store.board.is_watched() {
                     store.board.ring_all();
                 }

@@ -27,15 +27,15 @@ fn restart(how: Stop, often: u32, away: Duration, what: &str) {
 
 #[test]
 fn a_server_that_is_restarted_loses_nothing() {
-    restart(Stop::Fast, 3, Duration::ZERO, "fast restart");
+    restart(Stop::Fast, 2, Duration::ZERO, "fast restart");
 }
 
 #[test]
 fn a_server_that_crashes_loses_nothing() {
-    restart(Stop::Immediate, 4, Duration::ZERO, "crash");
+    restart(Stop::Immediate, 3, Duration::ZERO, "crash");
 }
 
 #[test]
 fn an_outage_is_waited_for() {
-    restart(Stop::Fast, 1, Duration::from_secs(4), "outage");
+    restart(Stop::Fast, 1, Duration::from_secs(3), "outage");
 }
