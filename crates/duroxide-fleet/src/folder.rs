@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// If set, the folder of a test that fails stays.
+const KEEP: &str = "FLEET_KEEP";
+
 /// A folder of its own, removed with everything in it when dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
@@ -33,6 +36,10 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        if std::thread::panicking() && std::env::var_os(KEEP).is_some() {
+            println!("kept: {}", self.0.display());
+            return;
+        }
         std::fs::remove_dir_all(&self.0).ok();
     }
 }

@@ -10,8 +10,9 @@ pub(crate) type Activity = (String, u64, String);
 
 /// Length of an activity's lease in a fleet, less what may pass between taking it and beginning.
 const LEASE_MS: u64 = 1_500;
-/// Faults after which a run may be repeated; the process is named by `KILL` only.
-const FAULTS: [&str; 4] = ["KILL", "STOP", "CONT", "FAULT"];
+/// Faults after which a run may be repeated; the process is named by `KILL` only. A `FAULT` lasts until
+/// the next `OVER`, if one follows.
+const FAULTS: [&str; 5] = ["KILL", "STOP", "CONT", "FAULT", "OVER"];
 
 /// Activities that ran more often than they were scheduled.
 pub(crate) struct Repeat {
@@ -66,10 +67,13 @@ fn interruption(faults: &[&Line], run: &Line, next: &Line) -> Option<Option<u64>
     }
     // A process that is stopped may hold what others wait for, and keep everybody from renewing.
     let before = run.at_ms.saturating_sub(2 * LEASE_MS);
-    let stopped = faults
-        .iter()
-        .any(|line| !line.says(&["KILL"]) && (before..=next.at_ms).contains(&line.at_ms));
-    (stopped || run.at_ms + LEASE_MS <= next.at_ms).then_some(None)
+    let is_near = |line: &&&Line| before <= line.at_ms && line.at_ms <= next.at_ms;
+    let stopped = faults.iter().filter(is_near).any(|line| !line.says(&["KILL"]));
+    let lasts = faults.windows(2).any(|pair| {
+        let is_one = pair[0].says(&["FAULT"]) && pair[1].says(&["OVER"]);
+        is_one && pair[0].at_ms <= next.at_ms && before <= pair[1].at_ms
+    });
+    (stopped || lasts || run.at_ms + LEASE_MS <= next.at_ms).then_some(None)
 }
 
 /// Activities with an event about each.

@@ -141,6 +141,10 @@ impl ProviderAdmin for PostgresProvider {
         }
     }
 
+    async fn count_running_instances(&self) -> Result<u64, ProviderError> {
+        self.store.running().await.map_err(during("count_running_instances"))
+    }
+
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
         self.store.dead_letters().await.map_err(during("list_dead_letters"))
     }

@@ -138,6 +138,12 @@ impl Store {
         })
     }
 
+    /// Instances that run.
+    pub(crate) async fn running(&self) -> Result<u64, Failure> {
+        let rows = self.pool.query("SELECT duroxide.count_running()", &[]).await?;
+        Ok(rows.first().map_or(0, |row| ms_out(row.get(0))))
+    }
+
     /// Rows that no valid lock covers.
     pub(crate) async fn queue_depths(&self) -> Result<QueueDepths, Failure> {
         const READ: &str = "SELECT

@@ -52,11 +52,18 @@ pub(crate) struct News {
     pub(crate) work: bool,
     /// The teller came or went.
     pub(crate) company: bool,
-    /// Bells of the commit board; all of them if there are too many.
+    /// Bells of the commit board.
     pub(crate) bells: BTreeSet<Place>,
+    /// All of them, or more than can be named.
+    pub(crate) all_bells: bool,
 }
 
 impl News {
+    /// There may be something for everybody.
+    pub(crate) fn add_everything(&mut self) {
+        (self.turns, self.work, self.all_bells) = (true, true, true);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -69,7 +76,7 @@ impl News {
                 text.push(letter);
             }
         }
-        if BELLS_MAX < self.bells.len() {
+        if self.all_bells || BELLS_MAX < self.bells.len() {
             return text + " *";
         }
         for bell in &self.bells {
@@ -84,8 +91,6 @@ impl News {
 pub(crate) struct Heard {
     pub(crate) node: i64,
     pub(crate) news: News,
-    /// Bells are too many to name.
-    pub(crate) all_bells: bool,
 }
 
 impl Heard {
@@ -94,15 +99,14 @@ impl Heard {
         let mut words = text.split(' ');
         let node = words.next()?.parse().ok()?;
         let letters = words.next().unwrap_or_default();
-        let (mut news, mut all_bells) = (News::default(), false);
-        news.turns = letters.contains('t');
-        news.work = letters.contains('w');
-        news.company = letters.contains('c');
+        let says = |letter| letters.contains(letter);
+        let (turns, work, company) = (says('t'), says('w'), says('c'));
+        let mut news = News { turns, work, company, ..News::default() };
         for word in words {
-            all_bells |= word == "*";
+            news.all_bells |= word == "*";
             news.bells.extend(Place::from_str_radix(word, 16));
         }
-        Some(Self { node, news, all_bells })
+        Some(Self { node, news })
     }
 }
 
@@ -113,12 +117,15 @@ mod tests {
     #[test]
     fn news_are_heard_as_they_were_told() {
         let bells = BTreeSet::from([0, 31, 4095]);
-        let news = News { turns: true, work: false, company: true, bells };
+        let news = News { turns: true, company: true, bells, ..News::default() };
         assert_eq!(news.to_text(7), "7 tc 0 1f fff");
-        assert_eq!(Heard::read("7 tc 0 1f fff"), Some(Heard { node: 7, news, all_bells: false }));
+        assert_eq!(Heard::read("7 tc 0 1f fff"), Some(Heard { node: 7, news }));
         let many = News { bells: (0..1001).collect(), ..News::default() };
         assert_eq!(many.to_text(7), "7  *");
-        assert!(Heard::read("7  *").is_some_and(|heard| heard.all_bells));
+        assert!(Heard::read("7  *").is_some_and(|heard| heard.news.all_bells));
+        let mut everything = News::default();
+        everything.add_everything();
+        assert_eq!(everything.to_text(7), "7 tw *");
         assert!(many.to_text(i64::MAX).len() < 8000);
         let most = News { bells: (3096..=4095).collect(), ..News::default() };
         assert!(most.to_text(i64::MAX).len() < 8000);

@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("views", include_str!("../migrations/0007_views.sql")),
     ("nodes", include_str!("../migrations/0008_nodes.sql")),
     ("alone", include_str!("../migrations/0009_alone.sql")),
+    ("gauges", include_str!("../migrations/0010_gauges.sql")),
 ];
 
 /// Longest name PostgreSQL keeps whole.

@@ -11,7 +11,7 @@ use crate::config::{MigrationPolicy, ProviderConfig};
 use crate::connection::Connection;
 use crate::error::PgError;
 use crate::lanes::{self, Floor, Queue};
-use crate::news::Outbox;
+use crate::news::{News, Outbox};
 use crate::numbers::{ms_in, ms_out, span_in};
 use crate::pins::Pins;
 use crate::pool::Pool;
@@ -123,8 +123,8 @@ pub(crate) struct Store {
     pub(crate) outbox: Outbox,
     /// This node, 0 as long as it is none.
     pub(crate) node: AtomicI64,
-    /// Whether there are other nodes.
-    pub(crate) company: AtomicBool,
+    /// Whether there are other nodes, as far as is known.
+    company: AtomicBool,
     /// Rung when the store is closed.
     pub(crate) closing: Notify,
     running: Running,
@@ -200,6 +200,20 @@ impl Store {
     /// Who this node is, if it is one.
     pub(crate) fn node_id(&self) -> Option<i64> {
         Some(self.node.load(Ordering::Acquire)).filter(|id| *id != 0)
+    }
+
+    /// Whether there are other nodes, to be told what happens here.
+    pub(crate) fn has_company(&self) -> bool {
+        self.company.load(Ordering::Acquire)
+    }
+
+    /// There are other nodes, or none. Until a node knows of others it tells nothing, and until it
+    /// listens it hears nothing: those who meet have to look, both of them.
+    pub(crate) fn note_company(&self, is_there: bool) {
+        if !self.company.swap(is_there, Ordering::AcqRel) && is_there {
+            self.ring_everything();
+            self.outbox.add(News::add_everything);
+        }
     }
 
     /// The channel of this store's notifications, as a name and as an identifier.

@@ -11,7 +11,7 @@ use tokio_postgres::{Notification, Row};
 use crate::connection::Connection;
 use crate::error::PgError;
 use crate::lanes::Queue;
-use crate::news::Heard;
+use crate::news::{Heard, News};
 use crate::store::Store;
 
 /// Time between looks around.
@@ -32,6 +32,8 @@ pub(crate) async fn watch(store: Arc<Store>) {
     let mut node = None;
     while !store.floor.is_closed() {
         if let Err(error) = watch_connected(&store, &mut node).await {
+            // Others may take this node for dead: what it takes meanwhile is not to go with it.
+            store.node.store(0, Ordering::Release);
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
             tokio::select! {
                 () = tokio::time::sleep(RECOVERY) => {}
@@ -53,8 +55,9 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
     if node.replace(id).is_some() {
-        // What was said meanwhile, nobody heard.
+        // What was said meanwhile, here or there, nobody heard.
         store.ring_everything();
+        store.outbox.add(News::add_everything);
     }
     store.outbox.add(|news| news.company = true);
 
@@ -85,7 +88,7 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     }
 }
 
-/// Where nobody listens: asks, often while there is something to do, seldom otherwise.
+/// Where nobody listens: asks, often while there is something to do, here or elsewhere, seldom otherwise.
 async fn poll(store: &Arc<Store>) {
     let shortest = store.pool.settings().poll_interval.min(PULSE);
     let mut interval = shortest;
@@ -97,7 +100,7 @@ async fn poll(store: &Arc<Store>) {
         let node: Option<i64> = None;
         match store.pool.query(PULSE_CALL, &[&node, &store.given_time()]).await {
             Ok(rows) => {
-                let is_news = note_pulse(store, &rows);
+                let is_news = note_pulse(store, &rows) | store.floor.was_busy();
                 if store.board.is_watched() {
                     store.board.ring_all();
                 }
@@ -135,7 +138,7 @@ fn note_pulse(store: &Store, rows: &[Row]) -> bool {
     let Some(row) = rows.first() else { return false };
     let now: i64 = row.get("now_ms");
     store.note_time(now);
-    store.company.store(0 < row.get::<_, i64>("others"), Ordering::Release);
+    store.note_company(0 < row.get::<_, i64>("others"));
     let has_ended = 0 < row.get::<_, i64>("ended");
     let mut is_news = false;
     for (queue, has, due) in
@@ -161,7 +164,7 @@ fn listen_to(store: &Store, own: i64, notification: &Notification) {
     }
     if heard.news.company {
         // Somebody came, who may not know of us; or went, and the next pulse tells.
-        store.company.store(true, Ordering::Release);
+        store.note_company(true);
     }
     if heard.news.turns {
         store.floor.ring(Queue::Turns);
@@ -169,7 +172,7 @@ fn listen_to(store: &Store, own: i64, notification: &Notification) {
     if heard.news.work {
         store.floor.ring(Queue::Work);
     }
-    if heard.all_bells {
+    if heard.news.all_bells {
         store.board.ring_all();
     }
     heard.news.bells.iter().for_each(|bell| store.board.ring(*bell));

@@ -31,7 +31,7 @@ async fn it_does_what_the_memory_provider_does() {
         open(config, clock).await
     };
     // Every look is some hundred questions.
-    let mut options = DifferentialOptions { dump_every: 40, ..DifferentialOptions::from_env() };
+    let mut options = DifferentialOptions { dump_every: 80, ..DifferentialOptions::from_env() };
     if std::env::var_os("DUROXIDE_SEQUENCES").is_none() {
         options.sequences = 20;
     }

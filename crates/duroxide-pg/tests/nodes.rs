@@ -16,6 +16,8 @@ const LONG: Duration = Duration::from_secs(30);
 const NOW: Duration = Duration::ZERO;
 /// Work of a node that died goes on within this time.
 const RESUMES: Duration = Duration::from_secs(2);
+/// How often what depends on the moment is tried.
+const ROUNDS: u32 = 10;
 /// What should happen at once has happened by then, also on a busy machine.
 const SOON: Duration = Duration::from_millis(900);
 
@@ -75,6 +77,11 @@ async fn company(config: &ProviderConfig, nodes: i64) {
     }
     panic!("{nodes} nodes did not appear");
 }
+
+/// Ends the connection that proves that nodes live which call themselves by a name.
+const CUT: &str =
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1
+     AND (query LIKE 'LISTEN%' OR query LIKE '%pulse%' OR query LIKE '%tell%')";
 
 /// Does something on a node of its own, and kills that.
 fn on_a_node_that_dies(config: &ProviderConfig, work: impl AsyncFnOnce(&PostgresProvider) + Send) {
@@ -137,6 +144,54 @@ async fn r8_134_a_client_is_woken_by_a_commit_of_another_node() {
     }
 }
 
+// R8.22: who sends it has not heard yet that there is anybody to tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_just_opened_wakes_others() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let there = open(&config).await;
+    company(&config, 1).await;
+    let mut waited = Duration::ZERO;
+    for number in 0..ROUNDS {
+        let here = open(&config).await;
+        let began = Instant::now();
+        let (turn, sent) = tokio::join!(
+            there.fetch_turn(LOCK, LONG, None),
+            here.enqueue_for_orchestrator(start(&format!("i{number}")), None)
+        );
+        waited += began.elapsed();
+        sent.unwrap();
+        let turn = turn.unwrap().expect("a turn");
+        there.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
+    }
+    assert!(waited < ROUNDS * SOON / 3, "{waited:?}");
+}
+
+// R8.134: who commits has not heard yet that there is anybody to tell, or who waits not begun to listen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_just_opened_is_woken() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let mut waited = Duration::ZERO;
+    for number in 0..ROUNDS {
+        let id = format!("i{number}");
+        let there = open(&config).await;
+        there.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = there.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        let here = open(&config).await;
+        let seen = here.wait_for_commit(&id, 0, NOW).await.unwrap();
+        let began = Instant::now();
+        let (now, committed) = tokio::join!(
+            here.wait_for_commit(&id, seen, RESUMES),
+            there.commit_turn(&turn.lock_token, commit(Some("Completed")))
+        );
+        waited += began.elapsed();
+        committed.unwrap();
+        assert_ne!(now, Some(seen));
+    }
+    assert!(waited < ROUNDS * SOON / 3, "{waited:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_and_activities_of_a_dead_node_go_on() {
     let Some(schema) = TestSchema::new() else { return };
@@ -194,8 +249,6 @@ async fn a_node_whose_proof_of_life_is_cut_goes_on() {
         let id = format!("i{number}");
         here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
         let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
-        const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE application_name = $1 AND (query LIKE 'LISTEN%' OR query LIKE '%pulse%')";
         stranger.execute(CUT, &[&schema.name()]).await.unwrap();
         // Either its lease was taken over by its new life, or it is refused and comes again.
         let committed = here.commit_turn(&turn.lock_token, commit(None)).await;
@@ -204,5 +257,27 @@ async fn a_node_whose_proof_of_life_is_cut_goes_on() {
             assert_eq!(again.item.instance, id);
             there.commit_turn(&again.lock_token, commit(None)).await.unwrap();
         }
+    }
+}
+
+// Others take its leases for those of a dead node only if it took them before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_takes_without_its_proof_of_life_is_its_own() {
+    let Some(schema) = TestSchema::new() else { return };
+    let mut config = schema.config();
+    schema.name().clone_into(&mut config.application_name);
+    let (here, there) = (open(&config).await, open(&schema.config()).await);
+    company(&config, 2).await;
+    let stranger = support::stranger(&config).await;
+    for number in 0..3 {
+        stranger.execute(CUT, &[&schema.name()]).await.unwrap();
+        // Meanwhile it notices.
+        let id = format!("i{number}");
+        here.enqueue_for_worker(activity(1_000 + number, None)).await.unwrap();
+        here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+        let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        stranger.execute("SELECT pulse(NULL, NULL)", &[]).await.unwrap();
+        assert!(there.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
+        here.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
     }
 }

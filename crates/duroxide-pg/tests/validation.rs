@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::provider_validation::ProviderFactory;
-use duroxide::providers::Provider;
+use duroxide::providers::{Provider, TagFilter};
 use duroxide_pg::{PostgresProvider, ProviderConfig};
 use support::TestSchema;
+
+const LEASE: Duration = Duration::from_millis(500);
 
 const ROT_HISTORY: &str = "UPDATE history SET body = '{bits rotted'
      WHERE instance = (SELECT key FROM instance WHERE id = $1)";
@@ -45,7 +47,11 @@ impl Factory {
     }
 
     async fn open(&self, config: ProviderConfig) -> Arc<dyn Provider> {
-        Arc::new(PostgresProvider::new_with_config(config).await.unwrap())
+        let store = PostgresProvider::new_with_config(config).await.unwrap();
+        // A first look on a new connection takes a while on a busy machine, and leases are short.
+        let nothing = store.fetch_work_item(LEASE, Duration::ZERO, None, &TagFilter::None).await;
+        assert!(nothing.unwrap().is_none());
+        Arc::new(store)
     }
 
     async fn stranger(&self) -> tokio_postgres::Client {
@@ -61,7 +67,7 @@ impl ProviderFactory for Factory {
     }
 
     fn lock_timeout(&self) -> Duration {
-        Duration::from_secs(1) // A first look on a new connection takes a while on a busy machine.
+        LEASE
     }
 
     async fn corrupt_instance_history(&self, instance: &str) {

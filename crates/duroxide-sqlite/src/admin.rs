@@ -158,6 +158,11 @@ impl ProviderAdmin for SqliteProvider {
         }
     }
 
+    async fn count_running_instances(&self) -> Result<u64, ProviderError> {
+        let running = queries::metrics::running;
+        self.readers.read(running).await.map_err(during("count_running_instances"))
+    }
+
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
         let list = |c: Db<'_>| Ok(tables::dead_letters::list(c)?);
         self.readers.read(list).await.map_err(during("list_dead_letters"))

@@ -130,6 +130,12 @@ pub trait ProviderAdmin: Any + Send + Sync {
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
         Ok(Vec::new())
     }
+
+    /// Instances whose current execution runs (R8.141). Every runtime asks for its gauges, again and
+    /// again: to answer should not need a look at all that ever ran.
+    async fn count_running_instances(&self) -> Result<u64, ProviderError> {
+        Ok(self.get_system_metrics().await?.running_instances)
+    }
 }
 
 /// Why a deletion was refused.

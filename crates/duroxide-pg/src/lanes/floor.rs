@@ -66,6 +66,11 @@ impl Floor {
         self.set_alarm(&mut state);
     }
 
+    /// Whether anything was done here since the last time this was asked.
+    pub(crate) fn was_busy(&self) -> bool {
+        std::mem::take(&mut self.lock().was_busy)
+    }
+
     /// Everybody is sent away, and nobody served any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
@@ -223,6 +228,7 @@ impl Floor {
             return; // Dropped, which whoever waits notices.
         }
         state.ops.push_back(waiting);
+        state.was_busy = true;
         drop(state);
         self.lanes.notify_one();
     }

@@ -1,7 +1,6 @@
 //! A lane: one connection that carries whatever waits, one transaction after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -190,7 +189,7 @@ impl Lane {
 
     /// Lets other nodes know what this one did not take at once, and what clients may wait for.
     fn tell_others(&self, batch: &Batch, outcome: &Outcome, left: &[Queue]) {
-        if !self.store.company.load(Ordering::Acquire) {
+        if !self.store.has_company() {
             return;
         }
         let is_done = |verdict: &Option<Result<(), Failure>>| matches!(verdict, Some(Ok(())));

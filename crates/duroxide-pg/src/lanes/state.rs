@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) going_back: usize,
     /// Until when whoever keeps the time sleeps.
     pub(super) alarm: Option<Instant>,
+    /// There have been ops since somebody asked.
+    pub(super) was_busy: bool,
     pub(super) is_closed: bool,
 }
 

@@ -13,7 +13,7 @@ fn forty_times_every_connection_ended_loses_nothing() {
     for _ in 0..times(40) {
         site.fault("connections ended");
         ended += site.end_connections();
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(100));
     }
     let progress = site.progress(16);
     println!("{ended} connections ended; work went on after {progress:.1?}");

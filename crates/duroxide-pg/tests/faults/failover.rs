@@ -35,6 +35,7 @@ fn a_standby_that_takes_over_has_everything() {
     site.server().stop(Stop::Immediate).unwrap();
     proxy.lead_to(standby.port());
     standby.promote().unwrap();
+    site.fault_over();
     let progress = site.progress(16);
     println!("failover: work went on after {progress:.1?}");
     assert!(progress <= PROGRESS, "{progress:?}");

@@ -75,13 +75,14 @@ fn a_server_that_is_read_only_for_a_while_is_waited_for() {
         });
     };
     set("on");
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     let refused = on_a_thread(async {
         let store = PostgresProvider::new_with_config(config(&site.stage.folder)).await.unwrap();
         store.enqueue_for_orchestrator(event("x"), None).await.unwrap_err()
     });
     assert!(refused.is_retryable() && refused.to_string().contains("read-only"), "{refused}");
     set("off");
+    site.fault_over();
     let progress = site.progress(16);
     println!("read-only: work went on after {progress:.1?}");
     assert!(progress <= PROGRESS, "{progress:?}");
@@ -99,7 +100,7 @@ fn statements_that_take_too_long_are_tried_again() {
         on_a_thread(async {
             let client = stranger(&config(&site.stage.folder)).await;
             let lock =
-                format!("BEGIN; LOCK TABLE \"{schema}\".{table}; SELECT pg_sleep(1); COMMIT");
+                format!("BEGIN; LOCK TABLE \"{schema}\".{table}; SELECT pg_sleep(0.6); COMMIT");
             client.batch_execute(&lock).await.unwrap();
         });
     }
@@ -113,7 +114,7 @@ fn who_does_not_listen_is_slower_and_no_more() {
     let _turn = alone();
     let Some(site) = Site::shared() else { return };
     let crew = site.start(&[(SETTINGS, "listen=off,pool=3")]);
-    site.progress(50);
+    site.progress(32);
     site.finish(crew, "nobody listens");
 }
 

@@ -47,7 +47,7 @@ fn work_of_a_node_that_is_cut_off_goes_on_elsewhere_when_its_lease_is_over() {
     let (proxy, url) = proxy();
     let stage = &site.stage;
     let lost =
-        stage.start_worker(&[(URL, &url), (HOLD, "activities"), (SETTINGS, "timeout_ms=2000")]);
+        stage.start_worker(&[(URL, &url), (HOLD, "activities"), (SETTINGS, "timeout_ms=1000")]);
     start(stage, &[("activity", "Program", work())]);
     time_of(stage, lost.id(), &["S", "activity"]);
     let heir = stage.start_worker(&[]);
@@ -74,11 +74,11 @@ fn a_frozen_network_is_given_up_and_found_again() {
     let crew = site.start(&[(URL, &url), (SETTINGS, "timeout_ms=2000")]);
     site.fault("frozen");
     proxy.set(Way::Frozen);
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_millis(2_500));
     site.fault("free");
     proxy.set(Way::Open);
     let progress = site.progress(8);
-    println!("frozen for 5 s: work went on after {progress:.1?}");
+    println!("frozen for 2.5 s: work went on after {progress:.1?}");
     assert!(progress <= Duration::from_secs(10), "{progress:?}");
     site.finish(crew, "frozen network");
 }

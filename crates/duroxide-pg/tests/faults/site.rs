@@ -82,6 +82,11 @@ impl Site {
         self.stage.journal.note(format_args!("FAULT {what}"));
     }
 
+    /// Writes down that it is over.
+    pub(crate) fn fault_over(&self) {
+        self.stage.journal.note("OVER");
+    }
+
     /// Lets everything come to its end, and looks for what is wrong.
     pub(crate) fn finish(&self, crew: Crew, what: &str) {
         crew.client.finish();

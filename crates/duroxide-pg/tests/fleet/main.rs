@@ -34,8 +34,8 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
 fn torture_of_killed_and_stopped_workers_loses_nothing_and_doubles_nothing() {
     let Some(_turn) = turn() else { return };
     let soak = std::env::var(SOAK).ok().and_then(|seconds| seconds.parse::<u64>().ok());
-    let fire = Duration::from_secs(soak.unwrap_or(25));
-    let kills = if soak.is_some() { usize::MAX } else { 20 };
+    let fire = Duration::from_secs(soak.unwrap_or(18));
+    let kills = if soak.is_some() { usize::MAX } else { 15 };
     lay_siege(&POSTGRES, Siege { workers: 4, kills, kills_min: 10, fire });
 }
 

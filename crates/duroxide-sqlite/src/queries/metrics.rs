@@ -36,6 +36,14 @@ pub(crate) fn totals(c: Db<'_>) -> Result<SystemMetrics, OpError> {
     Ok(totals)
 }
 
+/// Instances whose current execution runs, without a look at histories.
+pub(crate) fn running(c: Db<'_>) -> Result<u64, OpError> {
+    let sql = "SELECT count(*) FROM executions e
+         JOIN instances i ON i.key = e.instance AND i.execution = e.number
+         WHERE e.status = 'Running' AND i.name IS NOT NULL";
+    Ok(first(c, sql, [], |row| row.get(0))?.map_or(0, ms_out))
+}
+
 /// Rows that no valid lock covers.
 pub(crate) fn queue_depths(c: Db<'_>, now: u64) -> Result<QueueDepths, OpError> {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);

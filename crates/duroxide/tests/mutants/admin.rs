@@ -353,6 +353,10 @@ impl ProviderAdmin for MutantProvider {
         Ok(pruned)
     }
 
+    async fn count_running_instances(&self) -> Result<u64, ProviderError> {
+        self.inner.count_running_instances().await
+    }
+
     async fn list_dead_letters(&self) -> Result<Vec<DeadLetter>, ProviderError> {
         self.inner.list_dead_letters().await
     }

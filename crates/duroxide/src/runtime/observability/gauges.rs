@@ -45,7 +45,7 @@ async fn read_into(
     metrics: &MetricsProvider,
     admin: &dyn ProviderAdmin,
 ) -> Result<(), ProviderError> {
-    let running = admin.get_system_metrics().await?.running_instances;
+    let running = admin.count_running_instances().await?;
     metrics.set_active_orchestrations(i64::try_from(running).unwrap_or(i64::MAX));
     let depths = admin.get_queue_depths().await?;
     metrics.update_queue_depths(depths.orchestrator_queue as u64, depths.worker_queue as u64);
