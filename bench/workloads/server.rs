@@ -48,13 +48,26 @@ impl Server {
         self.ask(BYTES)
     }
 
+    /// Lets the server vacuum by itself or not. What it does then counts as transactions, too, of
+    /// which nobody knows whose they are.
+    pub(crate) fn set_autovacuum(&self, on: bool) -> Result<(), Failure> {
+        let value = if on { "on" } else { "off" };
+        self.run(&format!("ALTER SYSTEM SET autovacuum = {value}"))?;
+        self.run("SELECT pg_reload_conf()")?;
+        Ok(())
+    }
+
     fn ask(&self, sql: &str) -> Result<u64, Failure> {
+        Ok(self.run(sql)?.trim().parse()?)
+    }
+
+    fn run(&self, sql: &str) -> Result<String, Failure> {
         let mut psql = Command::new(&self.psql);
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--dbname", &self.url]);
         let output = psql.args(["--command", sql]).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

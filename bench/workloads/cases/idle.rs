@@ -28,12 +28,18 @@ pub(super) async fn run(args: Args) -> Result<Outcome, Failure> {
     asleep.start(&lab, limits).await?;
     let all_done = |done: u64| (done >= 2 * BYSTANDERS).then_some(());
     lab.signals.until(deadline, |signals| all_done(signals.done_count())).await;
-    let on_server = lab.args.server().is_some();
-    tokio::time::sleep(if on_server { SETTLE_SERVER } else { SETTLE }).await;
+    let server = lab.args.server().cloned();
+    if let Some(server) = &server {
+        server.set_autovacuum(false)?;
+    }
+    tokio::time::sleep(if server.is_some() { SETTLE_SERVER } else { SETTLE }).await;
 
     let watch = Stopwatch::start(&lab.args)?;
     tokio::time::sleep(lab.args.budget()).await;
     let measured = watch.stop()?;
+    if let Some(server) = &server {
+        server.set_autovacuum(true)?;
+    }
 
     let seconds = measured.elapsed.as_secs_f64();
     let figures = [
