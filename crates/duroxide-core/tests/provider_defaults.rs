@@ -1,5 +1,5 @@
 //! The default bodies of the contract: what a provider gets that implements only the required
-//! methods (R8.130 – R8.139).
+//! methods (R8.130 – R8.141).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
@@ -231,11 +231,42 @@ fn r6_60_r6_61_a_deletion_takes_the_tree_and_starts_at_the_root() {
 }
 
 #[test]
-fn r8_140_running_instances_are_part_of_the_totals() {
-    assert_eq!(now(PlainAdmin::default().count_running_instances()), Ok(4));
+fn r8_141_running_instances_are_part_of_the_totals() {
+    let store = PlainAdmin::default();
+    assert_eq!(now(store.count_running_instances()), Ok(3));
 }
 
 #[test]
 fn r8_137_a_plain_store_has_no_dead_letters() {
     assert_eq!(now(PlainAdmin::default().list_dead_letters()), Ok(Vec::new()));
+}
+
+#[test]
+fn r8_140_a_store_that_says_nothing_takes_one_turn_at_a_time() {
+    let store = PlainStore::default();
+    assert!(!store.commits_successors());
+    let next = TurnCommit { execution_id: 2, ..TurnCommit::default() };
+    let successor = Some(Box::new(next));
+    let both = TurnCommit { execution_id: 1, successor, ..TurnCommit::default() };
+    let RejectedCommit { error, commit } = now(store.commit_turn("t", both)).unwrap_err();
+    assert!(!error.is_retryable() && error.message.contains("commits_successors"), "{error}");
+    assert!(commit.successor.is_some());
+}
+
+#[test]
+fn r8_140_turns_that_go_together_follow_one_another() {
+    let turn = |execution_id, successor: Option<TurnCommit>| {
+        let successor = successor.map(Box::new);
+        TurnCommit { execution_id, successor, ..TurnCommit::default() }
+    };
+    let numbers = |commit: &TurnCommit| {
+        commit.turns().map(|turns| turns.iter().map(|turn| turn.execution_id).collect::<Vec<_>>())
+    };
+    assert_eq!(numbers(&turn(4, None)).unwrap(), [4]);
+    assert_eq!(numbers(&turn(4, Some(turn(5, Some(turn(6, None)))))).unwrap(), [4, 5, 6]);
+    for wrong in [3, 4, 6] {
+        let refusal = numbers(&turn(4, Some(turn(wrong, None)))).unwrap_err();
+        assert!(refusal.message().contains("does not follow execution 4"), "{wrong}");
+    }
+    assert!(numbers(&turn(u64::MAX, Some(turn(0, None)))).is_err());
 }

@@ -76,8 +76,6 @@ async fn begin(store: &dyn Provider, id: &str, pin: Option<&str>) {
     let commit = TurnCommit {
         execution_id: 1,
         history_delta: (1..).zip(kinds).map(event).collect(),
-        worker_items: Vec::new(),
-        orchestrator_items: Vec::new(),
         metadata: ExecutionMetadata {
             status: Some("Running".to_owned()),
             orchestration_name: Some("Main".to_owned()),
@@ -85,7 +83,7 @@ async fn begin(store: &dyn Provider, id: &str, pin: Option<&str>) {
             pinned_duroxide_version: pin.map(v),
             ..ExecutionMetadata::default()
         },
-        cancelled_activities: Vec::new(),
+        ..TurnCommit::default()
     };
     store.commit_turn(&turn.lock_token, commit).await.unwrap();
 }

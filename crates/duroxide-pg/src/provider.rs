@@ -56,6 +56,7 @@ impl Provider for PostgresProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
+            successor: None,
         };
         self.store.commit(lock_token, &commit).await.map_err(during("ack_orchestration_item"))
     }

@@ -49,16 +49,13 @@ fn activity(id: u64, session: Option<&str>) -> WorkItem {
 fn commit(status: Option<&str>) -> TurnCommit {
     TurnCommit {
         execution_id: 1,
-        history_delta: Vec::new(),
-        worker_items: Vec::new(),
-        orchestrator_items: Vec::new(),
         metadata: ExecutionMetadata {
             status: status.map(str::to_owned),
             orchestration_name: Some("Main".to_owned()),
             orchestration_version: Some("1.0.0".to_owned()),
             ..ExecutionMetadata::default()
         },
-        cancelled_activities: Vec::new(),
+        ..TurnCommit::default()
     }
 }
 

@@ -65,6 +65,7 @@ impl Provider for SqliteProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
+            successor: None,
         };
         self.commit(lock_token, &commit).await.map_err(during("ack_orchestration_item"))
     }
@@ -318,6 +319,10 @@ impl Provider for SqliteProvider {
             error: failure.during("commit_turn"),
             commit: Box::new(commit),
         })
+    }
+
+    fn commits_successors(&self) -> bool {
+        true
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

@@ -33,16 +33,13 @@ fn activity(instance: &str, id: u64) -> WorkItem {
 fn commit(parent: Option<&str>) -> TurnCommit {
     TurnCommit {
         execution_id: 1,
-        history_delta: Vec::new(),
-        worker_items: Vec::new(),
-        orchestrator_items: Vec::new(),
         metadata: ExecutionMetadata {
             orchestration_name: Some("Main".to_owned()),
             orchestration_version: Some("1.0.0".to_owned()),
             parent_instance_id: parent.map(str::to_owned),
             ..ExecutionMetadata::default()
         },
-        cancelled_activities: Vec::new(),
+        ..TurnCommit::default()
     }
 }
 

@@ -100,6 +100,7 @@ fn first_turn(instance: &str) -> TurnCommit {
             execution_id: 1,
             activity_id: 5,
         }],
+        successor: None,
     }
 }
 
@@ -108,14 +109,12 @@ fn last_turn(instance: &str) -> TurnCommit {
     TurnCommit {
         execution_id: 1,
         history_delta: vec![Event::with_event_id(6, instance, 1, None, kind)],
-        worker_items: Vec::new(),
-        orchestrator_items: Vec::new(),
         metadata: ExecutionMetadata {
             status: Some("Completed".to_owned()),
             output: Some("o".to_owned()),
             ..ExecutionMetadata::default()
         },
-        cancelled_activities: Vec::new(),
+        ..TurnCommit::default()
     }
 }
 

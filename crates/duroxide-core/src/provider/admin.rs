@@ -131,7 +131,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Instances whose current execution runs (R8.140). Every runtime asks for its gauges, again and
+    /// Instances whose current execution runs (R8.141). Every runtime asks for its gauges, again and
     /// again: to answer should not need a look at all that ever ran.
     async fn count_running_instances(&self) -> Result<u64, ProviderError> {
         Ok(self.get_system_metrics().await?.running_instances)

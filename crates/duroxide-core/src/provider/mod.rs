@@ -269,6 +269,10 @@ pub trait Provider: Any + Send + Sync {
         lock_token: &str,
         commit: TurnCommit,
     ) -> Result<(), RejectedCommit> {
+        if commit.successor.is_some() {
+            let error = Refusal::NoSuccessors.during("commit_turn");
+            return Err(RejectedCommit { error, commit: Box::new(commit) });
+        }
         let copy = commit.clone();
         self.ack_orchestration_item(
             lock_token,
@@ -281,6 +285,12 @@ pub trait Provider: Any + Send + Sync {
         )
         .await
         .map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
+    }
+
+    /// Whether [`commit_turn`](Self::commit_turn) takes a turn together with the first turn of the
+    /// execution it continues as: [`TurnCommit::successor`] (R8.140).
+    fn commits_successors(&self) -> bool {
+        false
     }
 
     /// The status of an instance, without reading its history if the store can (R8.133).

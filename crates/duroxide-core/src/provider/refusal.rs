@@ -20,6 +20,15 @@ pub enum Refusal {
         /// The id.
         event_id: u64,
     },
+    /// A turn committed with another must belong to the execution after it: R8.140.
+    NotASuccessor {
+        /// Execution of the first turn.
+        execution_id: u64,
+        /// Execution of the turn that came with it.
+        next: u64,
+    },
+    /// A store that cannot commit two turns together: R8.140.
+    NoSuccessors,
     /// Only activities go to the worker queue.
     NotWork(&'static str),
     /// Activities do not go to the orchestrator queue: R8.10.
@@ -59,6 +68,12 @@ impl Refusal {
             }
             Self::DuplicateEvent { execution_id, event_id } => {
                 format!("duplicate event id {event_id} in execution {execution_id}")
+            }
+            Self::NotASuccessor { execution_id, next } => {
+                format!("execution {next} does not follow execution {execution_id}")
+            }
+            Self::NoSuccessors => {
+                "this store commits one turn at a time; see Provider::commits_successors".to_owned()
             }
             Self::NotWork(kind) => format!("{kind} does not belong in the worker queue"),
             Self::NotAMessage(kind) => format!("{kind} does not belong in the orchestrator queue"),

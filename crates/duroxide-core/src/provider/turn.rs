@@ -2,7 +2,9 @@
 
 use crate::model::{Event, WorkItem};
 
-use super::{ExecutionMetadata, OrchestrationItem, ProviderError, ScheduledActivityIdentifier};
+use super::{
+    ExecutionMetadata, OrchestrationItem, ProviderError, Refusal, ScheduledActivityIdentifier,
+};
 
 /// A locked turn.
 #[derive(Debug, Clone)]
@@ -42,6 +44,25 @@ pub struct TurnCommit {
     pub metadata: ExecutionMetadata,
     /// Activities to take out of the worker queue.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    /// The first turn of the next execution, if that has run already. It is stored right after this
+    /// one, in the same transaction, and no message has to begin it (R8.140).
+    pub successor: Option<Box<TurnCommit>>,
+}
+
+impl TurnCommit {
+    /// This turn and those after it, for stores that commit them together. Their executions follow
+    /// one another (R8.140).
+    pub fn turns(&self) -> Result<Vec<&Self>, Refusal> {
+        let mut turns = vec![self];
+        while let Some(next) = turns.last().and_then(|last| last.successor.as_deref()) {
+            let execution_id = turns.last().map_or(0, |last| last.execution_id);
+            if execution_id.checked_add(1) != Some(next.execution_id) {
+                return Err(Refusal::NotASuccessor { execution_id, next: next.execution_id });
+            }
+            turns.push(next);
+        }
+        Ok(turns)
+    }
 }
 
 /// A commit that did not happen, with its contents.

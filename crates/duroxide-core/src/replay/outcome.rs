@@ -1,7 +1,7 @@
 //! Everything one turn asks the store to make true, as plain data.
 
 use super::divergence::DivergenceReport;
-use crate::model::{ErrorDetails, Event, WorkItem};
+use crate::model::{ErrorDetails, Event, EventKind, WorkItem};
 
 /// What a turn adds and asks for. One atomic commit carries it out.
 #[derive(Debug)]
@@ -22,6 +22,9 @@ pub struct TurnOutcome {
     pub divergence: Option<Box<DivergenceReport>>,
     /// Whether the code waited for something that is not durable.
     pub waits_for_foreign: bool,
+    /// If a successor follows: every change of the key-value store that this execution made, in
+    /// order. The successor begins with the entries that come of them.
+    pub kv_changes: Vec<EventKind>,
 }
 
 /// Where an execution stands after a turn.

@@ -89,6 +89,10 @@ impl Ending<'_> {
         messages: Vec<WorkItem>,
     ) -> TurnOutcome {
         let finished_children = self.finished_children();
+        let kv_changes = match status {
+            TurnStatus::ContinuedAsNew(_) => self.kv_changes(),
+            _ => Vec::new(),
+        };
         let engine = self.engine;
         let events = engine.take_new_events();
         TurnOutcome {
@@ -99,8 +103,21 @@ impl Ending<'_> {
             finished_children,
             divergence: engine.report.take(),
             waits_for_foreign: engine.waits_for_foreign,
+            kv_changes,
             events,
         }
+    }
+
+    fn kv_changes(&self) -> Vec<EventKind> {
+        let is_change = |kind: &&EventKind| {
+            matches!(
+                kind,
+                EventKind::KeyValueSet { .. }
+                    | EventKind::KeyValueCleared { .. }
+                    | EventKind::KeyValuesCleared
+            )
+        };
+        self.engine.history().map(|event| &event.kind).filter(is_change).cloned().collect()
     }
 
     /// Children whose results this turn took in.

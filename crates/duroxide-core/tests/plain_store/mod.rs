@@ -261,7 +261,7 @@ impl ProviderAdmin for PlainAdmin {
     }
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
-        Ok(SystemMetrics { total_instances: 9, running_instances: 4, ..Default::default() })
+        Ok(SystemMetrics { running_instances: 3, ..SystemMetrics::default() })
     }
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {

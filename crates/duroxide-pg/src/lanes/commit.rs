@@ -54,6 +54,9 @@ impl CommitDraft {
     /// Serialises a commit; whatever can be refused without looking at the store is refused.
     pub(crate) fn of(lock_token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(lock_token)?;
+        if commit.successor.is_some() {
+            return Err(Refusal::NoSuccessors);
+        }
         let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
         let message =
             |item| Ok(TimedMessage { draft: MessageDraft::of(item)?, due: due_time(item) });

@@ -19,11 +19,17 @@ use crate::tables::{Sql, custom_status, mailboxes, messages, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
 
-/// A turn, serialised.
+/// A turn, or several that follow one another (R8.140), serialised.
 #[derive(Debug)]
 pub(crate) struct CommitTurn {
     key: i64,
     secret: Secret,
+    turns: Vec<TurnDraft>,
+}
+
+/// What one turn changes.
+#[derive(Debug)]
+struct TurnDraft {
     execution: u64,
     events: Delta,
     work: Vec<WorkDraft>,
@@ -37,12 +43,46 @@ impl CommitTurn {
     /// Serialises a commit; whatever can be refused without looking at the store is refused.
     pub(crate) fn of(token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(token)?;
+        let turns = commit.turns()?.into_iter().map(TurnDraft::of).collect::<Result<_, _>>()?;
+        Ok(Self { key, secret, turns })
+    }
+
+    fn check(&self, tx: &Tx<'_>) -> Result<Instance, OpError> {
+        check_lock(tx, self.key, &self.secret)?;
+        for turn in &self.turns {
+            turn.events.check(tx, self.key, turn.execution)?;
+        }
+        let instance = instances::by_key(tx.connection, self.key)?;
+        Ok(instance.ok_or(Refusal::UnknownToken)?)
+    }
+}
+
+impl Op for CommitTurn {
+    type Output = ();
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        let mut instance = self.check(tx)?;
+        messages::delete_taken(tx.connection, self.key)?; // R8.42
+        for turn in &self.turns {
+            turn.record(tx, &mut instance)?;
+        }
+        mailbox::unlock_used(tx, &instance)?; // R8.54
+        for turn in &self.turns {
+            turn.record_messages(tx, &instance)?;
+        }
+        if self.turns.iter().any(TurnDraft::can_be_waited_for) {
+            tx.notes.committed.push(instance.id);
+        }
+        Ok(())
+    }
+}
+
+impl TurnDraft {
+    fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
         let events = Delta::of(commit.execution_id, &commit.history_delta)?;
         let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
         let message = |item| Ok((MessageDraft::of(item)?, due_time(item)));
         Ok(Self {
-            key,
-            secret,
             execution: commit.execution_id,
             events,
             work,
@@ -52,11 +92,20 @@ impl CommitTurn {
         })
     }
 
-    fn check(&self, tx: &Tx<'_>) -> Result<Instance, OpError> {
-        check_lock(tx, self.key, &self.secret)?;
-        self.events.check(tx, self.key, self.execution)?;
-        let instance = instances::by_key(tx.connection, self.key)?;
-        Ok(instance.ok_or(Refusal::UnknownToken)?)
+    /// Everything but its messages.
+    fn record(&self, tx: &mut Tx<'_>, instance: &mut Instance) -> Sql<()> {
+        let pin = self.record_execution(tx, instance.key)?;
+        self.record_instance(tx, instance, pin)?; // R8.43, R8.44, R8.47
+        self.record_kv(tx, instance.key)?; // R8.51
+        self.events.append(tx, instance.key, self.execution)?; // R8.48
+        if let (Some(status), Some(_)) = (&self.events.custom_status, &instance.identity) {
+            custom_status::set(tx.connection, instance.key, status.as_deref())?; // R8.50
+        }
+        self.record_work(tx, instance)
+    }
+
+    fn can_be_waited_for(&self) -> bool {
+        self.metadata.status.is_some() || self.events.can_be_waited_for()
     }
 
     /// The row: made when name and version are there, otherwise only kept up to date.
@@ -101,8 +150,8 @@ impl CommitTurn {
     }
 
     /// The execution with its pin and its end (R8.45, R8.46, R8.49).
-    fn record_execution(&self, tx: &mut Tx<'_>) -> Sql<i64> {
-        let stored = executions::get(tx.connection, self.key, self.execution)?;
+    fn record_execution(&self, tx: &mut Tx<'_>, key: i64) -> Sql<i64> {
+        let stored = executions::get(tx.connection, key, self.execution)?;
         let mut execution = stored.unwrap_or_else(|| Execution::new(self.execution, tx.now));
         if let Some(version) = &self.metadata.pinned_duroxide_version {
             execution.pin = tx.pin(version)?;
@@ -113,16 +162,16 @@ impl CommitTurn {
             execution.status.clone_from(status);
             execution.output.clone_from(&self.metadata.output);
         }
-        executions::put(tx.connection, self.key, &execution)?;
+        executions::put(tx.connection, key, &execution)?;
         Ok(execution.pin)
     }
 
-    fn record_kv(&self, tx: &Tx<'_>) -> Sql<()> {
+    fn record_kv(&self, tx: &Tx<'_>, key: i64) -> Sql<()> {
         for change in &self.events.kv {
-            kv::apply(tx.connection, self.key, change)?;
+            kv::apply(tx.connection, key, change)?;
         }
         match self.metadata.status.as_deref() {
-            Some("Completed" | "ContinuedAsNew" | "Failed") => kv::merge(tx.connection, self.key),
+            Some("Completed" | "ContinuedAsNew" | "Failed") => kv::merge(tx.connection, key),
             _ => Ok(()),
         }
     }
@@ -156,29 +205,6 @@ impl CommitTurn {
                 let other = tx.instance(&draft.instance)?;
                 draft.post(tx, &other, visible_at)?;
             }
-        }
-        Ok(())
-    }
-}
-
-impl Op for CommitTurn {
-    type Output = ();
-
-    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        let mut instance = self.check(tx)?;
-        messages::delete_taken(tx.connection, self.key)?; // R8.42
-        let pin = self.record_execution(tx)?;
-        self.record_instance(tx, &mut instance, pin)?; // R8.43, R8.44, R8.47
-        self.record_kv(tx)?; // R8.51
-        self.events.append(tx, self.key, self.execution)?; // R8.48
-        if let (Some(status), Some(_)) = (&self.events.custom_status, &instance.identity) {
-            custom_status::set(tx.connection, self.key, status.as_deref())?; // R8.50
-        }
-        self.record_work(tx, &instance)?;
-        mailbox::unlock_used(tx, &instance)?; // R8.54
-        self.record_messages(tx, &instance)?;
-        if self.metadata.status.is_some() || self.events.can_be_waited_for() {
-            tx.notes.committed.push(instance.id);
         }
         Ok(())
     }

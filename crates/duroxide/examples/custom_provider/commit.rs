@@ -12,6 +12,13 @@ use super::work::Job;
 const ACK: &str = "ack_orchestration_item";
 const ENDED: [&str; 3] = ["Completed", "Failed", "ContinuedAsNew"];
 
+/// The rows a turn adds.
+struct TurnRows {
+    events: BTreeMap<u64, String>,
+    jobs: Vec<Job>,
+    messages: Vec<Message>,
+}
+
 impl Tables {
     /// Makes one turn true, or changes nothing (R8.40 – R8.57). The numbers are the steps of the
     /// contract.
@@ -22,25 +29,45 @@ impl Tables {
         now: u64,
     ) -> Result<(), ProviderError> {
         let instance = self.locked_instance(token, now)?; // 1
-        let execution_id = commit.execution_id;
-        let events = self.event_rows(ACK, &instance, execution_id, &commit.history_delta)?;
-        let mut jobs = job_rows(&commit.worker_items, now)?;
-        let mut messages = message_rows(&commit.orchestrator_items, now)?;
+        // One turn, or two that follow one another (R8.140).
+        let turns = commit.turns().map_err(|refusal| refusal.during(ACK))?;
+        let rows = turns.iter().map(|turn| self.rows_of(&instance, turn, now));
+        let rows: Vec<TurnRows> = rows.collect::<Result<_, _>>()?;
 
         // Nothing fails from here on. A database rolls back instead.
         self.messages.retain(|row| row.batch.as_deref() != Some(token)); // 2
-        self.save_instance(&instance, commit, now); // 3
-        self.save_execution(&instance, commit, now).events.extend(events); // 4, 5, 6
-        self.apply_custom_status(&instance, &commit.history_delta); // 7
-        self.apply_values(&instance, &commit.history_delta);
-        if commit.metadata.status.as_deref().is_some_and(|status| ENDED.contains(&status)) {
-            self.merge_values(&instance);
+        for (turn, rows) in turns.into_iter().zip(rows) {
+            self.save_turn(&instance, turn, rows, now);
         }
-        self.jobs.append(&mut jobs); // 8
-        self.jobs.retain(|job| !commit.cancelled_activities.iter().any(|which| job.is(which)));
-        self.messages.append(&mut messages); // 9
         self.turn_locks.remove(&instance); // 10
         Ok(())
+    }
+
+    /// What a turn adds, if that can be stored.
+    fn rows_of(
+        &self,
+        instance: &str,
+        turn: &TurnCommit,
+        now: u64,
+    ) -> Result<TurnRows, ProviderError> {
+        Ok(TurnRows {
+            events: self.event_rows(ACK, instance, turn.execution_id, &turn.history_delta)?,
+            jobs: job_rows(&turn.worker_items, now)?,
+            messages: message_rows(&turn.orchestrator_items, now)?,
+        })
+    }
+
+    fn save_turn(&mut self, instance: &str, turn: &TurnCommit, mut rows: TurnRows, now: u64) {
+        self.save_instance(instance, turn, now); // 3
+        self.save_execution(instance, turn, now).events.extend(rows.events); // 4, 5, 6
+        self.apply_custom_status(instance, &turn.history_delta); // 7
+        self.apply_values(instance, &turn.history_delta);
+        if turn.metadata.status.as_deref().is_some_and(|status| ENDED.contains(&status)) {
+            self.merge_values(instance);
+        }
+        self.jobs.append(&mut rows.jobs); // 8
+        self.jobs.retain(|job| !turn.cancelled_activities.iter().any(|which| job.is(which)));
+        self.messages.append(&mut rows.messages); // 9
     }
 
     /// Appends outside a turn (R8.96).

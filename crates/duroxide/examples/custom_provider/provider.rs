@@ -62,6 +62,7 @@ impl Provider for TableStore {
             orchestrator_items,
             metadata,
             cancelled_activities,
+            successor: None,
         };
         self.commit_turn(lock_token, commit).await.map_err(|rejected| rejected.error)
     }
@@ -218,6 +219,10 @@ impl Provider for TableStore {
     ) -> Result<(), RejectedCommit> {
         self.transaction(|tables, now| tables.commit(lock_token, &commit, now))
             .map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
+    }
+
+    fn commits_successors(&self) -> bool {
+        true
     }
 
     async fn read_history_from(

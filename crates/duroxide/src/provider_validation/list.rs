@@ -400,6 +400,12 @@ macro_rules! __provider_validations {
                 G nobody_shares_what_several_fetch,
                 W several_wait_for_the_first_only,
             }
+            succession {
+                G two_turns_are_one_commit,
+                G what_came_meanwhile_is_the_successors,
+                G a_successor_may_end_at_once,
+                G both_turns_or_neither,
+            }
             two_providers {
                 O what_one_queues_the_other_serves,
                 O locks_hold_for_both,

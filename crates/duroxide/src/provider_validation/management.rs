@@ -166,7 +166,7 @@ pub async fn test_get_system_metrics<F: ProviderFactory>(factory: &F) {
     );
     let running = lab.admin().count_running_instances().await;
     let running = lab.ok("count_running_instances", running);
-    lab.same("the running instances, counted for themselves (R8.140)", running, 3);
+    lab.same("the running instances, counted for themselves (R8.141)", running, 3);
 }
 
 /// Depths count what is queued and not locked.

@@ -56,6 +56,7 @@ pub mod attempts;
 pub mod wakeups;
 pub mod turn_without_history;
 pub mod several_at_once;
+pub mod succession;
 pub mod two_providers;
 pub mod differential;
 

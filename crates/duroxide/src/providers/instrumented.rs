@@ -303,6 +303,10 @@ impl Provider for InstrumentedProvider {
         result
     }
 
+    fn commits_successors(&self) -> bool {
+        self.inner.commits_successors()
+    }
+
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {
         self.inner.read_status(instance).await
     }

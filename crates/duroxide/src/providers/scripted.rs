@@ -266,6 +266,10 @@ impl Provider for ScriptedProvider {
         answer.map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
     }
 
+    fn commits_successors(&self) -> bool {
+        true
+    }
+
     async fn read_status(&self, _instance: &str) -> Result<OrchestrationStatus, ProviderError> {
         self.answer("read_status", OrchestrationStatus::NotFound).await
     }

@@ -9,6 +9,7 @@ mod messages;
 mod children;
 mod detached;
 mod continue_as_new;
+mod succession;
 mod cancellation;
 mod limits;
 mod poison;

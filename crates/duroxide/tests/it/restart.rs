@@ -38,8 +38,11 @@ fn cast(world: WorldBuilder) -> WorldBuilder {
 }
 
 /// Runs the saga on a store that stops at one call; then again on what is left. Whether it stopped.
-async fn killed_at(call: usize, end: Fault) -> bool {
+async fn killed_at(call: usize, end: Fault, with_successors: bool) -> bool {
     let faults = Faults::default();
+    if with_successors {
+        faults.take_successors(); // R1.39
+    }
     faults.crash_at(call, end);
     let first = cast(world().through(|store| FaultyProvider::wrap(store, &faults))).start().await;
     let client = Client::new(first.memory.clone());
@@ -80,9 +83,14 @@ async fn killed_at(call: usize, end: Fault) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn r7_125_r1_11_r7_127_killed_at_any_call_before_or_after_its_deed() {
-    for end in [Fault::Hang, Fault::HangAfter] {
+    for (end, with_successors) in [
+        (Fault::Hang, false),
+        (Fault::HangAfter, false),
+        (Fault::Hang, true),
+        (Fault::HangAfter, true),
+    ] {
         let mut call = 1;
-        while killed_at(call, end.clone()).await {
+        while killed_at(call, end.clone(), with_successors).await {
             call += 1;
         }
         assert!(15 < call, "only {call} calls");

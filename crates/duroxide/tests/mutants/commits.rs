@@ -65,7 +65,14 @@ impl MutantProvider {
         }
     }
 
-    async fn plain_commit(&self, token: &str, commit: TurnCommit) -> Result<(), ProviderError> {
+    async fn plain_commit(&self, token: &str, mut commit: TurnCommit) -> Result<(), ProviderError> {
+        if self.is(Mutant::SplitsSuccession)
+            && let Some(next) = commit.successor.take()
+        {
+            Box::pin(self.plain_commit(token, commit)).await?;
+            let (execution_id, events) = (next.execution_id, next.history_delta);
+            return self.inner.append_with_execution("a", execution_id, events).await;
+        }
         self.inner.commit_turn(token, commit).await.map_err(|rejected| rejected.error)
     }
 
@@ -75,6 +82,7 @@ impl MutantProvider {
         match self.mutant {
             Some(Mutant::LosesLastEvent) => drop(commit.history_delta.pop()),
             Some(Mutant::LosesWork) => commit.worker_items.clear(),
+            Some(Mutant::LosesSuccessor) => commit.successor = None,
             Some(Mutant::LosesMessages) => commit.orchestrator_items.clear(),
             Some(Mutant::LosesIdentity) => metadata.orchestration_name = None,
             Some(Mutant::LosesParent) => metadata.parent_instance_id = None,

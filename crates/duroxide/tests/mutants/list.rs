@@ -52,6 +52,10 @@ mutants! {
     LosesStatus => "management::test_list_instances_by_status",
     /// A commit loses the output of its execution.
     LosesOutput => "management::test_get_execution_info",
+    /// A commit loses the first turn of the next execution that comes with it.
+    LosesSuccessor => "succession::two_turns_are_one_commit",
+    /// A commit with a successor is two commits, the second without its lock.
+    SplitsSuccession => "succession::both_turns_or_neither",
     /// A commit loses its cancellations.
     LosesCancellations => "cancellation::test_cancelled_activities_deleted_from_worker_queue",
     /// A commit carries out its first cancellation only.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duroxide::providers::{
     DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, TurnCommit,
-    WorkItem,
+    ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
+    TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -54,8 +54,24 @@ impl Provider for MutantProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
+            successor: None,
         };
         self.wrong_commit(&self.real_token(lock_token), commit).await
+    }
+
+    /// Others are wrong in what they do with each turn, which is seen best one at a time.
+    fn commits_successors(&self) -> bool {
+        let of_successors = [Mutant::LosesSuccessor, Mutant::SplitsSuccession];
+        self.mutant.is_none_or(|mutant| of_successors.contains(&mutant))
+    }
+
+    async fn commit_turn(
+        &self,
+        lock_token: &str,
+        commit: TurnCommit,
+    ) -> Result<(), RejectedCommit> {
+        let result = self.wrong_commit(&self.real_token(lock_token), commit.clone()).await;
+        result.map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
     }
 
     async fn abandon_orchestration_item(

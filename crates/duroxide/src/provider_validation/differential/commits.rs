@@ -20,19 +20,18 @@ pub(super) fn commit(dice: &Dice, world: &World, token: Token) -> TurnCommit {
     if world.strange && dice.chance(5) {
         draft.go_astray();
     }
-    if !world.strange || dice.chance(95) {
-        draft.begin();
-    }
-    for _ in 0..dice.below(5) {
-        draft.go_on();
-    }
-    draft.end();
-    draft.cancel(world);
-    draft.spoil();
-    if world.strange && dice.chance(4) {
-        draft.commit.metadata.orchestration_version = None;
-    }
+    draft.fill(world);
     draft.commit
+}
+
+/// A turn to go with one that continues as new, which then sends no message for it (R8.140).
+pub(super) fn add_successor(dice: &Dice, world: &World, token: Token, first: &mut TurnCommit) {
+    let turn = world.turn(token).cloned().unwrap_or_else(|| nobodys_turn(dice));
+    let (execution_id, continues) = (first.execution_id, true);
+    let mut draft = Draft::new(dice, world.now(), TurnFacts { execution_id, continues, ..turn });
+    draft.fill(world);
+    first.orchestrator_items.retain(|item| !matches!(item, WorkItem::ContinueAsNew { .. }));
+    first.successor = Some(Box::new(draft.commit));
 }
 
 /// Events outside a turn: with ids that may be taken.
@@ -66,6 +65,23 @@ impl<'d> Draft<'d> {
         };
         let commit = TurnCommit { execution_id, ..TurnCommit::default() };
         Self { dice, now, instance: turn.instance, next_event_id, commit }
+    }
+
+    /// Everything a turn does, and now and then what it must not.
+    fn fill(&mut self, world: &World) {
+        let dice = self.dice;
+        if !world.strange || dice.chance(95) {
+            self.begin();
+        }
+        for _ in 0..dice.below(5) {
+            self.go_on();
+        }
+        self.end();
+        self.cancel(world);
+        self.spoil();
+        if world.strange && dice.chance(4) {
+            self.commit.metadata.orchestration_version = None;
+        }
     }
 
     /// Turns to another execution.

@@ -136,8 +136,13 @@ fn filter(dice: &Dice, world: &World) -> Option<DispatcherCapabilityFilter> {
 
 fn commit(dice: &Dice, world: &World) -> Op {
     let token = token(dice, world, true);
-    let commit = commits::commit(dice, world, token);
-    Op::Commit { token, commit: Box::new(commit), bundled: dice.chance(50) }
+    let mut commit = commits::commit(dice, world, token);
+    let bundled = dice.chance(50);
+    let continues = commit.metadata.status.as_deref() == Some("ContinuedAsNew");
+    if world.takes_successors && bundled && continues && dice.chance(70) {
+        commits::add_successor(dice, world, token, &mut commit);
+    }
+    Op::Commit { token, commit: Box::new(commit), bundled }
 }
 
 fn abandon_turn(dice: &Dice, world: &World) -> Op {

@@ -105,6 +105,7 @@ impl<'r, M: Maker> Pair<'r, M> {
         let mut world = World::new(clock, menu);
         world.has_admin = other.as_management_capability().is_some();
         world.can_reopen = maker.can_reopen();
+        world.takes_successors = other.commits_successors();
         report.sequences += 1;
         Self { maker, memory, other, world, looks, report, done: Vec::new(), steps: 0 }
     }

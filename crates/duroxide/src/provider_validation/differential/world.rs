@@ -9,7 +9,7 @@ use super::answer::{Answer, Handed, TurnFacts};
 use super::clock::ManualClock;
 use super::ops::{Op, Token};
 use crate::clock::Clock;
-use crate::providers::ScheduledActivityIdentifier;
+use crate::providers::{ScheduledActivityIdentifier, TurnCommit};
 
 /// Longer steps of the clock are not taken, so that it is known when messages for nobody are given
 /// up.
@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) has_admin: bool,
     /// Whether the other store can be opened again.
     pub(super) can_reopen: bool,
+    /// Whether the other store commits turns together with their successors.
+    pub(super) takes_successors: bool,
     /// Every lock that was handed out.
     pub(super) locks: Vec<Lock>,
     /// Instances that exist.
@@ -67,6 +69,7 @@ impl World {
             strange: true,
             has_admin: true,
             can_reopen: false,
+            takes_successors: false,
             locks: Vec::new(),
             instances: Vec::new(),
             written: BTreeSet::new(),
@@ -180,14 +183,10 @@ impl World {
             Op::Commit { token, commit, .. } => {
                 let instance = self.turn(*token).map(|turn| turn.instance.clone());
                 self.written.extend(instance);
-                self.ends.extend(commit.metadata.status.is_some().then(|| self.now()));
-                self.written.extend(commit.metadata.parent_instance_id.clone());
                 self.hold_until(*token, 0);
-                commit.worker_items.iter().for_each(|item| self.note_activity(item));
-                for item in &commit.orchestrator_items {
-                    if let WorkItem::TimerFired { fire_at_ms, .. } = item {
-                        self.deadlines.push(*fire_at_ms);
-                    }
+                for turn in std::iter::successors(Some(&**commit), |turn| turn.successor.as_deref())
+                {
+                    self.note_turn(turn);
                 }
             }
             Op::AbandonTurn { token, .. }
@@ -216,6 +215,17 @@ impl World {
             && let Some(lock) = self.locks.get_mut(number)
         {
             lock.until = until;
+        }
+    }
+
+    fn note_turn(&mut self, turn: &TurnCommit) {
+        self.ends.extend(turn.metadata.status.is_some().then(|| self.now()));
+        self.written.extend(turn.metadata.parent_instance_id.clone());
+        turn.worker_items.iter().for_each(|item| self.note_activity(item));
+        for item in &turn.orchestrator_items {
+            if let WorkItem::TimerFired { fire_at_ms, .. } = item {
+                self.deadlines.push(*fire_at_ms);
+            }
         }
     }
 

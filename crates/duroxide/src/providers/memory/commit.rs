@@ -45,18 +45,28 @@ impl State {
     /// Everything that can be wrong with a commit; the instance it is for.
     fn check_commit(&self, token: &str, commit: &TurnCommit) -> Result<Id, Refusal> {
         let id = self.messages.holder(token)?;
-        self.check_events(&id, commit.execution_id, &commit.history_delta)?;
-        commit.worker_items.iter().try_for_each(|item| check_work(item).map(drop))?;
-        commit.orchestrator_items.iter().try_for_each(|item| check_message(item).map(drop))?;
+        for turn in commit.turns()? {
+            self.check_events(&id, turn.execution_id, &turn.history_delta)?;
+            turn.worker_items.iter().try_for_each(|item| check_work(item).map(drop))?;
+            turn.orchestrator_items.iter().try_for_each(|item| check_message(item).map(drop))?;
+        }
         Ok(id)
     }
 
     /// The steps of a commit. None of them can fail.
     fn apply_commit(&mut self, id: &Id, commit: TurnCommit, now: u64) {
+        self.messages.consume(id); // R8.42, R8.54
+        let mut next = Some(Box::new(commit));
+        while let Some(mut turn) = next {
+            next = turn.successor.take(); // R8.140
+            self.apply_turn(id, *turn, now);
+        }
+    }
+
+    fn apply_turn(&mut self, id: &Id, commit: TurnCommit, now: u64) {
         let TurnCommit { execution_id, history_delta, metadata, .. } = commit;
         let custom_status = last_custom_status(&history_delta);
 
-        self.messages.consume(id); // R8.42, R8.54
         self.record_instance(id, execution_id, &metadata, now); // R8.43, R8.44, R8.47
         self.record_kv(id, &history_delta, &metadata); // R8.51
         let execution = self.execution_mut(id, execution_id, now); // R8.45

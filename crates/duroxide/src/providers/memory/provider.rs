@@ -54,6 +54,7 @@ impl Provider for MemoryProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
+            successor: None,
         });
         self.with(|inner, now| inner.state.commit(lock_token, commit, now))
             .map_err(|(refusal, _)| refusal.during("ack_orchestration_item"))
@@ -285,6 +286,10 @@ impl Provider for MemoryProvider {
         self.with(|inner, now| inner.state.commit(lock_token, commit, now)).map_err(
             |(refusal, commit)| RejectedCommit { error: refusal.during("commit_turn"), commit },
         )
+    }
+
+    fn commits_successors(&self) -> bool {
+        true
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

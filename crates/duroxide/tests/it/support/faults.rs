@@ -44,6 +44,7 @@ pub(super) type Twist = Arc<dyn Fn(&mut OrchestrationItem) + Send + Sync>;
 pub(super) struct Plan {
     pub(super) blind: bool,
     pub(super) clock_hidden: bool,
+    pub(super) successors: bool,
     pub(super) twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
@@ -103,6 +104,11 @@ impl Faults {
     /// The store does not tell its time.
     pub fn hide_clock(&self) {
         self.0.lock().unwrap().clock_hidden = true;
+    }
+
+    /// Turns are taken together with their successors, as `commit_turn`.
+    pub fn take_successors(&self) {
+        self.0.lock().unwrap().successors = true;
     }
 
     /// Changes every fetched turn, as a strange store would.

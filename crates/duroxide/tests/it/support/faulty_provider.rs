@@ -1,6 +1,7 @@
 //! A store that fails as told, see [`Faults`].
 //!
-//! It forwards the contract's methods only, as a wrapper written by somebody else would.
+//! It forwards the contract's methods only, as a wrapper written by somebody else would, and turns
+//! with successors if told so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duroxide::providers::{
     DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
+    ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
+    TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -49,6 +51,15 @@ macro_rules! met {
             }
         }
     };
+}
+
+impl FaultyProvider {
+    async fn commit_both(&self, token: &str, commit: TurnCommit) -> Result<(), ProviderError> {
+        let both = async {
+            self.inner.commit_turn(token, commit).await.map_err(|rejected| rejected.error)
+        };
+        met!(self, "commit_turn", both)
+    }
 }
 
 #[async_trait]
@@ -104,6 +115,26 @@ impl Provider for FaultyProvider {
                 cancelled_activities,
             )
         )
+    }
+
+    fn commits_successors(&self) -> bool {
+        self.faults.0.lock().unwrap().successors && self.inner.commits_successors()
+    }
+
+    async fn commit_turn(&self, token: &str, commit: TurnCommit) -> Result<(), RejectedCommit> {
+        let copy = commit.clone();
+        let result = match commit.successor {
+            Some(_) => self.commit_both(token, copy).await,
+            None => {
+                let (delta, work, messages) =
+                    (copy.history_delta, copy.worker_items, copy.orchestrator_items);
+                let (metadata, cancelled) = (copy.metadata, copy.cancelled_activities);
+                let id = copy.execution_id;
+                self.ack_orchestration_item(token, id, delta, work, messages, metadata, cancelled)
+                    .await
+            }
+        };
+        result.map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
     }
 
     async fn abandon_orchestration_item(

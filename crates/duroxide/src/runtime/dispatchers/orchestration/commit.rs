@@ -36,7 +36,7 @@ pub(super) struct Aside {
     /// Messages that begin the execution, if it begins with this turn.
     start: Vec<WorkItem>,
     /// For the parents of colliding starts; they go out whatever becomes of the turn (R1.44).
-    notices: Vec<WorkItem>,
+    pub(super) notices: Vec<WorkItem>,
     /// What is known of the execution before this turn.
     pub(super) fact: Option<ExecutionFact>,
 }
@@ -86,6 +86,16 @@ impl Dispatcher {
         let summary = Summary::of(&outcome);
         let notices = aside.notices.clone();
         let commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
+        self.commit_prepared(batch, commit, summary, aside).await
+    }
+
+    pub(super) async fn commit_prepared(
+        &self,
+        batch: &Batch,
+        commit: TurnCommit,
+        summary: Summary,
+        aside: Aside,
+    ) -> bool {
         match self.commit_while_leased(batch, commit).await {
             Ok(()) => {
                 self.report_committed(batch, summary, aside.execution_id, aside.fact);
@@ -158,7 +168,7 @@ impl Dispatcher {
 
     /// Whether the turn may succeed another time: the error passes, or our lock is gone and with it
     /// our say in the matter.
-    fn is_passing(&self, batch: &Batch, error: &ProviderError) -> bool {
+    pub(super) fn is_passing(&self, batch: &Batch, error: &ProviderError) -> bool {
         error.is_retryable() || batch.lease.lost().is_cancelled()
     }
 
@@ -235,6 +245,7 @@ fn into_commit(
                 activity_id,
             })
             .collect(),
+        successor: None,
     }
 }
 

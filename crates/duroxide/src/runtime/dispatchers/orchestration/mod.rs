@@ -4,18 +4,20 @@ mod admit;
 mod resolve;
 mod collisions;
 mod commit;
+mod succession;
 mod poison;
 mod pardon;
 mod warm;
 mod report;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{
-    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
+    HistoryManager, Suspended, Turn, TurnOutcome, TurnStatus, WorkItemReader, run_turn_and_keep,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -32,6 +34,7 @@ use super::usual::Usual;
 use crate::providers::{
     DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, ProviderError, TurnCommit,
 };
+use crate::runtime::OrchestrationHandler;
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
@@ -233,32 +236,44 @@ impl Dispatcher {
         let notices = self.collision_notices(&batch, &history).await;
         let messages = std::mem::take(&mut batch.item.messages);
         let reader = WorkItemReader::from_owned(messages, &history, &batch.item.instance);
-        let Some((version, handler)) = self.resolve(&batch.item, &reader) else {
+        let Some(code) = self.resolve(&batch.item, &reader) else {
             return Box::pin(self.back_off_unregistered(&batch, &reader)).await;
         };
         let is_successor = reader.is_continue_as_new;
         let execution_id = batch.item.execution_id + u64::from(is_successor);
         let history = if is_successor { Vec::new() } else { history.into_history() };
-        let now_ms = self.node.now_ms();
-        let aside = Aside::of(&reader, &history, execution_id, &version)
+        let aside = Aside::of(&reader, &history, execution_id, &code.0)
             .with_notices(notices)
             .with_remembered(self.node.facts.get(&batch.item.instance, execution_id));
-        let turn = Turn {
-            instance: batch.item.instance.clone(),
+        let kv_snapshot = batch.item.kv_snapshot.clone();
+        let turn = self.turn_of(batch.instance(), execution_id, reader, code).await;
+        let (outcome, next) = run_turn_and_keep(Turn { history, kv_snapshot, ..turn });
+        self.report_before_commit(&batch, &outcome, &aside);
+        self.commit_and_keep(&mut batch, outcome, aside, next).await;
+    }
+
+    /// A turn of an instance, without history and values.
+    async fn turn_of(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        messages: WorkItemReader,
+        (version, handler): (String, Arc<dyn OrchestrationHandler>),
+    ) -> Turn {
+        let now_ms = self.node.now_ms();
+        Turn {
+            instance: instance.to_owned(),
             execution_id,
-            parent_execution_fallback: self.parent_execution_fallback(&reader).await,
-            history,
-            messages: reader,
+            history: Vec::new(),
+            parent_execution_fallback: self.parent_execution_fallback(&messages).await,
+            messages,
             handler,
             version,
-            kv_snapshot: std::mem::take(&mut batch.item.kv_snapshot),
+            kv_snapshot: HashMap::new(),
             now_ms,
             system_calls: Some(Box::new(TurnSystemCalls { node: Arc::clone(&self.node), now_ms })),
             foreign_wait: self.node.tuning.foreign_wait,
-        };
-        let (outcome, next) = run_turn_and_keep(turn);
-        self.report_before_commit(&batch, &outcome, &aside);
-        self.commit_and_keep(&mut batch, outcome, aside, next).await;
+        }
     }
 
     /// Commits a turn, and keeps the instance in memory for its next one if that worked.
@@ -269,14 +284,22 @@ impl Dispatcher {
         aside: Aside,
         next: Option<Suspended>,
     ) {
+        let successor = match &outcome.status {
+            TurnStatus::ContinuedAsNew(_) => {
+                Box::pin(self.run_successor(batch, &outcome, aside.execution_id)).await
+            }
+            _ => None,
+        };
         if let Some((_, since)) = batch.running.take() {
             self.usual().learn(since.elapsed());
         }
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());
-        if self.commit(batch, outcome, aside).await
-            && let Some(next) = next
-        {
+        let next = match successor {
+            Some(successor) => Box::pin(self.commit_both(batch, outcome, aside, successor)).await,
+            None => self.commit(batch, outcome, aside).await.then_some(next).flatten(),
+        };
+        if let Some(next) = next {
             self.node.warm.keep(batch.instance(), next);
         }
     }

@@ -146,6 +146,7 @@ impl Dispatcher {
             finished_children: Vec::new(),
             divergence: None,
             waits_for_foreign: false,
+            kv_changes: Vec::new(),
         }
     }
 

@@ -94,19 +94,14 @@ impl Dispatcher {
     ) {
         let history = HistoryManager::from_owned(replica.history);
         let reader = WorkItemReader::from_owned(replica.messages, &history, batch.instance());
-        let Some((version, handler)) = self.resolve(&batch.item, &reader) else { return };
+        let Some(code) = self.resolve(&batch.item, &reader) else { return };
+        let execution_id = batch.item.execution_id;
         let turn = Turn {
-            instance: batch.item.instance.clone(),
-            execution_id: batch.item.execution_id,
-            parent_execution_fallback: self.parent_execution_fallback(&reader).await,
             history: history.into_history(),
-            messages: reader,
-            handler,
-            version,
             kv_snapshot: batch.item.kv_snapshot.clone(),
             now_ms,
             system_calls: Some(Box::new(Repeating(answers.into_iter().collect()))),
-            foreign_wait: self.node.tuning.foreign_wait,
+            ..self.turn_of(batch.instance(), execution_id, reader, code).await
         };
         // What it would log has been logged.
         let silence = tracing::subscriber::NoSubscriber::default();

@@ -1,0 +1,112 @@
+//! Continue-as-new in one commit: the last turn of an execution, and the first of the next (R1.57).
+//!
+//! A message would begin the next execution as soon as the last turn is stored, and whoever fetched
+//! it would run what we can run here. Where anything speaks against that, the message is what there is.
+
+use std::collections::HashMap;
+
+use duroxide_core::model::{EventKind, KvEntry, WorkItem};
+use duroxide_core::replay::{
+    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
+};
+
+use super::commit::Aside;
+use super::report::Summary;
+use super::{Batch, Dispatcher};
+use crate::runtime::observability::targets;
+
+/// The first turn of an execution, run before its predecessor was stored.
+pub(super) struct Successor {
+    outcome: TurnOutcome,
+    aside: Aside,
+    next: Option<Suspended>,
+}
+
+impl Dispatcher {
+    /// Runs the first turn of the execution that follows this outcome, if both can be stored together.
+    pub(super) async fn run_successor(
+        &self,
+        batch: &Batch,
+        outcome: &TurnOutcome,
+        execution_id: u64,
+    ) -> Option<Successor> {
+        // A turn that is tried again is tried alone: should the successor's code bring the process
+        // down, that must not count against the execution before it.
+        if batch.attempt > 1 || !self.node.store.commits_successors() {
+            return None;
+        }
+        let start = outcome.messages.iter().find(|message| begins_successor(message))?.clone();
+        let no_history = HistoryManager::from_owned(Vec::new());
+        let reader = WorkItemReader::from_owned(vec![start], &no_history, batch.instance());
+        let code = self.resolve(&batch.item, &reader)?;
+        let execution_id = execution_id.checked_add(1)?;
+        let aside = Aside::of(&reader, &[], execution_id, &code.0);
+        let kv_snapshot = kv_after(&batch.item.kv_snapshot, &outcome.kv_changes);
+        let turn = self.turn_of(batch.instance(), execution_id, reader, code).await;
+        let (outcome, next) = run_turn_and_keep(Turn { kv_snapshot, ..turn });
+        self.report_before_commit(batch, &outcome, &aside);
+        Some(Successor { outcome, aside, next: next.filter(|_| self.node.warm.is_on()) })
+    }
+
+    /// Commits both turns, or the first alone if the store will not have them together. The successor
+    /// as it is then, if it waits for more.
+    pub(super) async fn commit_both(
+        &self,
+        batch: &Batch,
+        outcome: TurnOutcome,
+        aside: Aside,
+        successor: Successor,
+    ) -> Option<Suspended> {
+        let summaries = (Summary::of(&outcome), Summary::of(&successor.outcome));
+        let (first_id, second_id) = (aside.execution_id, successor.aside.execution_id);
+        let mut commit = self.to_commit(batch, outcome, aside.notices.clone(), first_id).await;
+        let start = commit.orchestrator_items.iter().position(begins_successor);
+        let start = start.map(|at| (at, commit.orchestrator_items.remove(at)));
+        let second = self.to_commit(batch, successor.outcome, Vec::new(), second_id).await;
+        commit.successor = Some(Box::new(second));
+        match self.commit_while_leased(batch, commit).await {
+            Ok(()) => {
+                self.report_committed(batch, summaries.0, first_id, aside.fact);
+                self.report_committed(batch, summaries.1, second_id, None);
+                return successor.next;
+            }
+            Err(rejected) if self.is_passing(batch, &rejected.error) => {
+                self.give_back(batch, rejected.error).await;
+            }
+            Err(rejected) => {
+                drop(successor.next); // It will begin again.
+                tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
+                    instance = %batch.instance(), error = %rejected.error,
+                    "the store refuses the turn together with its successor; storing it alone");
+                let mut commit = *rejected.commit;
+                commit.successor = None;
+                if let Some((at, start)) = start {
+                    commit.orchestrator_items.insert(at, start);
+                }
+                self.commit_prepared(batch, commit, summaries.0, aside).await;
+            }
+        }
+        None
+    }
+}
+
+fn begins_successor(message: &WorkItem) -> bool {
+    matches!(message, WorkItem::ContinueAsNew { .. })
+}
+
+/// The values an execution begins with, after those of the one before it and what that changed.
+fn kv_after(before: &HashMap<String, KvEntry>, changes: &[EventKind]) -> HashMap<String, KvEntry> {
+    let mut entries = before.clone();
+    for change in changes {
+        match change {
+            EventKind::KeyValueSet { key, value, last_updated_at_ms } => {
+                let (value, last_updated_at_ms) = (value.clone(), *last_updated_at_ms);
+                entries.insert(key.clone(), KvEntry { value, last_updated_at_ms });
+            }
+            EventKind::KeyValueCleared { key } => drop(entries.remove(key)),
+            EventKind::KeyValuesCleared => entries.clear(),
+            _ => {}
+        }
+    }
+    entries
+}
