@@ -12,7 +12,9 @@ use crate::cluster::Cluster;
 use crate::{URL_VARIABLE, installed, programs};
 
 /// Starts the server, waits until nobody uses it any more, stops it and removes its folder. Users
-/// hold a shared lock on `users`; whoever starts or stops a server holds the lock on `door`.
+/// hold a shared lock on `users`; whoever starts or stops a server holds the lock on `door`. What is in
+/// it nobody needs: it stops at once, and the next may start while files are removed. Tests with servers
+/// of their own in between do not end it.
 const KEEPER: &str = r#"
 cd "$1" || exit 1; shift
 "$@" >log 2>&1 </dev/null &
@@ -21,7 +23,7 @@ idle=0
 while kill -0 "$server" 2>/dev/null; do
     sleep 1
     if flock --exclusive --nonblock ../users true; then idle=$((idle + 1)); else idle=0; fi
-    [ "$idle" -ge 5 ] || continue
+    [ "$idle" -ge 20 ] || continue
     exec 9>../door
     flock --exclusive 9
     if flock --exclusive --nonblock ../users true; then break; fi
@@ -30,8 +32,9 @@ while kill -0 "$server" 2>/dev/null; do
 done
 folder=$PWD
 rm -f ../url
-kill -INT "$server" 2>/dev/null
+kill -QUIT "$server" 2>/dev/null
 wait "$server"
+exec 9>&-
 cd / && rm -rf "$folder"
 "#;
 

@@ -157,6 +157,20 @@ const LITTER: &str = "
     DELETE FROM message WHERE instance < 0;
     DELETE FROM work WHERE instance < 0;";
 
+/// Waits until no transaction of another test can see what was deleted: before, it is not dead.
+async fn await_death(client: &Client) {
+    let now = client.query_one("SELECT pg_current_xact_id()::xid::text", &[]).await.unwrap();
+    let now: String = now.get(0);
+    let older = "SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()
+         AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid)";
+    let began = Instant::now();
+    while 0 < client.query_one(older, &[&now]).await.unwrap().get::<_, i64>(0) {
+        assert!(began.elapsed() < Duration::from_secs(30), "an old transaction");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_rows_do_not_slow_a_fetch() {
     let Some(schema) = TestSchema::new() else { return };
@@ -167,6 +181,7 @@ async fn dead_rows_do_not_slow_a_fetch() {
         clean = clean.min(fetch(&store, round).await);
     }
     client.batch_execute(LITTER).await.unwrap();
+    await_death(&client).await;
     let mut times = Vec::new();
     for round in ROUNDS..2 * ROUNDS {
         times.push(fetch(&store, round).await);
