@@ -11,8 +11,8 @@ use crate::journal::{Journal, Line};
 use crate::programs::{Program, Step};
 use crate::roles::Stage;
 
-/// Longest time an instance may take, kills included.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time an instance may take, kills included, and servers that take a minute to restart.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often to look where nothing is heard.
 const LOOK: Duration = Duration::from_millis(500);
 

@@ -64,10 +64,28 @@ fn wrong_ends(tables: &Tables, lines: &[Line]) -> Vec<String> {
             None => end("Failed", "canceled: enough".to_owned()),
         };
         if found != expected {
-            problems.push(format!("{id} is {found:?}, not {expected:?}"));
+            let story = story_of(tables, lines, &id);
+            problems.push(format!("{id} is {found:?}, not {expected:?}; its story: {story:#?}"));
         }
     }
     problems
+}
+
+/// What is known of an instance: its events, and what was journaled of it, in the order of time.
+fn story_of(tables: &Tables, lines: &[Line], id: &str) -> Vec<String> {
+    let events = tables.events.iter().filter(|event| event.instance == id).map(|event| {
+        let (execution, number, body) = (event.execution, event.event, &event.body);
+        (event.at_ms, format!("{} event {execution}.{number} {body}", event.at_ms))
+    });
+    let faults = ["FAULT", "OVER", "KILL", "STOP", "CONT"];
+    let told =
+        |line: &&Line| line.words.iter().any(|word| word == id) || faults.contains(&line.word(0));
+    let told = lines.iter().filter(told).map(|line| {
+        (line.at_ms, format!("{} process {} {}", line.at_ms, line.process, line.words.join(" ")))
+    });
+    let mut story: Vec<(u64, String)> = events.chain(told).collect();
+    story.sort_by_key(|(at_ms, _)| *at_ms);
+    story.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Results in histories are results of runs, each of one run of its own activity.

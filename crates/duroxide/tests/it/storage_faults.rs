@@ -377,3 +377,28 @@ async fn r3_116_a_substitute_failure_finds_the_parents_current_execution() {
     );
     world.finish().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn r1_38_no_later_message_overtakes_those_of_a_turn_given_back() {
+    let faults = Faults::default();
+    faults.fetch_bare();
+    let world = on_faulty(&faults)
+        .tuning(|tuning| tuning.warm.mode = duroxide::runtime::WarmMode::Off)
+        .orchestration("Reader", |ctx, _input| async move {
+            let first = ctx.dequeue_event("q").await;
+            Ok(first + &ctx.dequeue_event("q").await)
+        })
+        .start()
+        .await;
+    world.begin("i", "Reader", "").await;
+    world.until_kind("i", "QueueSubscribed").await;
+    let reads = faults.calls("read_history_from");
+    faults.next("read_history_from", [busy()]);
+    world.client.enqueue_event("i", "q", "1").await.unwrap();
+    while faults.calls("read_history_from") == reads {
+        sleep(Duration::from_millis(1)).await;
+    }
+    world.client.enqueue_event("i", "q", "2").await.unwrap();
+    assert_eq!(world.output("i").await, "12");
+    world.finish().await;
+}

@@ -45,6 +45,7 @@ pub(super) struct Plan {
     pub(super) blind: bool,
     pub(super) clock_hidden: bool,
     pub(super) successors: bool,
+    pub(super) bare: bool,
     pub(super) twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
@@ -109,6 +110,11 @@ impl Faults {
     /// Turns are taken together with their successors, as `commit_turn`.
     pub fn take_successors(&self) {
         self.0.lock().unwrap().successors = true;
+    }
+
+    /// Fetches leave the history out; it is read by itself, as `read_history_from`.
+    pub fn fetch_bare(&self) {
+        self.0.lock().unwrap().bare = true;
     }
 
     /// Changes every fetched turn, as a strange store would.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
-    TurnCommit, WorkItem,
+    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
+    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -115,6 +115,31 @@ impl Provider for FaultyProvider {
                 cancelled_activities,
             )
         )
+    }
+
+    async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, ProviderError> {
+        if self.faults.0.lock().unwrap().bare {
+            let fetch = self.inner.fetch_turn(lock_timeout, poll_timeout, filter);
+            return met!(self, "fetch_orchestration_item", fetch);
+        }
+        let fetched = self.fetch_orchestration_item(lock_timeout, poll_timeout, filter).await?;
+        Ok(fetched.map(|(item, token, attempt)| FetchedTurn::with_history(item, token, attempt)))
+    }
+
+    async fn read_history_from(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        from_event_id: u64,
+        limit: Option<usize>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let read = self.inner.read_history_from(instance, execution_id, from_event_id, limit);
+        met!(self, "read_history_from", read)
     }
 
     fn commits_successors(&self) -> bool {

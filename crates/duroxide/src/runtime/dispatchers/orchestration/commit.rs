@@ -158,8 +158,18 @@ impl Dispatcher {
         tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             %error, "turn not committed; it will be repeated");
         let (store, uncount) = (&self.node.store, error.is_retryable());
-        let doublings = batch.attempt.saturating_sub(1).min(GIVE_BACK_DOUBLINGS_MAX);
-        let delay = Some(GIVE_BACK_DELAY * (1 << doublings));
+        let delay = if uncount {
+            // The pause is made here, under the lock: messages that the store hides for a while are
+            // overtaken by those that come meanwhile.
+            tokio::select! {
+                () = sleep(GIVE_BACK_DELAY) => {}
+                () = batch.lease.lost().cancelled() => {}
+            }
+            None
+        } else {
+            let doublings = batch.attempt.saturating_sub(1).min(GIVE_BACK_DOUBLINGS_MAX);
+            Some(GIVE_BACK_DELAY * (1 << doublings))
+        };
         let given_back = store.abandon_orchestration_item(&batch.lock_token, delay, uncount).await;
         if log_storage_error(batch.instance(), given_back).is_none() && uncount {
             self.pardons.add(batch.instance());
