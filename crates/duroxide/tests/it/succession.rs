@@ -26,7 +26,7 @@ fn on_store(memory: Arc<MemoryProvider>, faults: &Faults) -> WorldBuilder {
         .orchestration("Diary", diary)
 }
 
-/// Continues until it is at 3, with an activity in each execution.
+/// Three executions with an activity in each: the echo, `A:x`, is longer every time.
 async fn count(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     let n = ctx.schedule_activity("A", input).await?.len();
     if n < 5 { ctx.continue_as_new("x".repeat(n - 1)).await } else { Ok(n.to_string()) }

@@ -23,7 +23,7 @@ use crate::runtime::observability::targets;
 /// Pauses between tries of one commit: from the first to the longest, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Delay of a turn that is given back because it could not be committed (R1.38), doubling with every
+/// Time before a turn that could not be committed can be fetched again (R1.38), doubling with every
 /// attempt that counts: a store that refuses for good is not asked for ever at full speed.
 const GIVE_BACK_DELAY: Duration = Duration::from_millis(50);
 const GIVE_BACK_DOUBLINGS_MAX: u32 = 10;
@@ -89,6 +89,7 @@ impl Dispatcher {
         self.commit_prepared(batch, commit, summary, aside).await
     }
 
+    /// The same for a commit that is made up already.
     pub(super) async fn commit_prepared(
         &self,
         batch: &Batch,

@@ -1,4 +1,4 @@
-//! Continue-as-new in one commit: the last turn of an execution, and the first of the next (R1.57).
+//! Continue-as-new in one commit: the last turn of an execution, and the first of the next (R1.39).
 //!
 //! A message would begin the next execution as soon as the last turn is stored, and whoever fetched
 //! it would run what we can run here. Where anything speaks against that, the message is what there is.
@@ -64,28 +64,26 @@ impl Dispatcher {
         let start = start.map(|at| (at, commit.orchestrator_items.remove(at)));
         let second = self.to_commit(batch, successor.outcome, Vec::new(), second_id).await;
         commit.successor = Some(Box::new(second));
-        match self.commit_while_leased(batch, commit).await {
-            Ok(()) => {
-                self.report_committed(batch, summaries.0, first_id, aside.fact);
-                self.report_committed(batch, summaries.1, second_id, None);
-                return successor.next;
-            }
-            Err(rejected) if self.is_passing(batch, &rejected.error) => {
-                self.give_back(batch, rejected.error).await;
-            }
-            Err(rejected) => {
-                drop(successor.next); // It will begin again.
-                tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
-                    instance = %batch.instance(), error = %rejected.error,
-                    "the store refuses the turn together with its successor; storing it alone");
-                let mut commit = *rejected.commit;
-                commit.successor = None;
-                if let Some((at, start)) = start {
-                    commit.orchestrator_items.insert(at, start);
-                }
-                self.commit_prepared(batch, commit, summaries.0, aside).await;
-            }
+        let Err(rejected) = self.commit_while_leased(batch, commit).await else {
+            self.report_committed(batch, summaries.0, first_id, aside.fact);
+            self.report_committed(batch, summaries.1, second_id, None);
+            return successor.next;
+        };
+        // It will begin again, perhaps elsewhere, as soon as the lock is gone.
+        drop(successor.next);
+        if self.is_passing(batch, &rejected.error) {
+            self.give_back(batch, rejected.error).await;
+            return None;
         }
+        tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
+            instance = %batch.instance(), error = %rejected.error,
+            "the store refuses the turn together with its successor; storing it alone");
+        let mut commit = *rejected.commit;
+        commit.successor = None;
+        if let Some((at, start)) = start {
+            commit.orchestrator_items.insert(at, start);
+        }
+        self.commit_prepared(batch, commit, summaries.0, aside).await;
         None
     }
 }
