@@ -4,9 +4,9 @@
 --
 -- Locks are taken in one order, so that nobody waits in a circle: new pins, new names, then mailboxes
 -- by key, then activities by position, then sessions by id. Each function does so; a transaction that
--- calls several begins with `lock_batch`, and those after it find their locks held. Fetches come last
--- and never wait for a lock that exists, except for a session that somebody else brings into being at
--- the same moment: that one waits for nobody any more.
+-- calls several begins with `lock_batch`, and tells those after it that they hold their locks
+-- (`p_locked`). Fetches come last and never wait for a lock that exists, except for a session that
+-- somebody else brings into being at the same moment: that one waits for nobody any more.
 --
 -- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
 -- hash joins, merge joins and custom plans are off: connections that call them see to that.
@@ -86,6 +86,24 @@ BEGIN
             AND v_locked = (SELECT count(DISTINCT k) FROM unnest(v_keys) k);
     END LOOP;
     RETURN v_keys;
+END
+$body$;
+
+-- The keys of ids whose mailboxes this transaction has locked, or locks now. One that was locked may
+-- have been forgotten meanwhile, by a function before.
+CREATE FUNCTION duroxide.opened_mailboxes(p_ids text[], p_also bigint[], p_locked boolean)
+RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[];
+BEGIN
+    IF p_locked THEN
+        v_keys := duroxide.keys_of(p_ids);
+        IF array_position(v_keys, NULL) IS NULL THEN
+            RETURN v_keys;
+        END IF;
+    END IF;
+    RETURN duroxide.open_mailboxes(p_ids, p_also);
 END
 $body$;
 
@@ -224,11 +242,11 @@ $body$;
 -- Queues messages for instances, visible after a delay (R8.10, R8.12).
 CREATE FUNCTION duroxide.enqueue_messages(
     p_ids text[], p_kinds smallint[], p_delays bigint[], p_payloads text[],
-    p_now bigint, p_retention bigint)
+    p_now bigint, p_retention bigint, p_locked boolean)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
+    v_keys bigint[] := duroxide.opened_mailboxes(p_ids, '{}', p_locked);
     v_now bigint := coalesce(p_now, duroxide.now_ms());
 BEGIN
     PERFORM duroxide.post(v_keys, p_kinds,

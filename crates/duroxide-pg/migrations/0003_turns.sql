@@ -99,7 +99,7 @@ $body$;
 -- are not among the next things to happen; whoever asks again before then is told.
 CREATE FUNCTION duroxide.fetch_turns(
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
-    p_node bigint, p_alone boolean, p_now bigint, p_retention bigint)
+    p_node bigint, p_now bigint, p_retention bigint, p_alone boolean)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,

@@ -139,7 +139,7 @@ CREATE FUNCTION duroxide.commit_turns(
     w_tags text[], w_sessions text[], w_payloads text[],
     c_turns integer[], c_ids integer[], c_executions bigint[], c_activities bigint[],
     m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
-    p_now bigint, p_retention bigint)
+    p_now bigint, p_retention bigint, p_locked boolean)
 RETURNS TABLE (result smallint, taken_event bigint, is_ready boolean)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
@@ -152,12 +152,15 @@ DECLARE
     v_ok bigint[];
     v_ready bigint[];
 BEGIN
-    PERFORM duroxide.note_pins(p_pins);
+    IF NOT p_locked THEN
+        PERFORM duroxide.note_pins(p_pins);
+    END IF;
     v_others := '{}';
     IF p_opened < cardinality(p_ids) THEN
         v_others := duroxide.keys_of(p_ids[p_opened + 1 :]);
     END IF;
-    v_targets := duroxide.open_mailboxes(p_ids[: p_opened], p_keys || v_others) || v_others;
+    v_targets := duroxide.opened_mailboxes(p_ids[: p_opened], p_keys || v_others, p_locked)
+        || v_others;
 
     v_now := coalesce(p_now, duroxide.now_ms());
     v_results := array(

@@ -3,12 +3,12 @@
 -- Queues activities of any instances, noted if they are new.
 CREATE FUNCTION duroxide.enqueue_work(
     p_ids text[], p_executions bigint[], p_activities bigint[], p_tags text[], p_sessions text[],
-    p_payloads text[])
+    p_payloads text[], p_locked boolean)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
-    PERFORM duroxide.queue_work(duroxide.open_mailboxes(p_ids, '{}'), p_executions, p_activities,
-        p_tags, p_sessions, p_payloads);
+    PERFORM duroxide.queue_work(duroxide.opened_mailboxes(p_ids, '{}', p_locked), p_executions,
+        p_activities, p_tags, p_sessions, p_payloads);
 END
 $body$;
 
@@ -104,7 +104,7 @@ $body$;
 -- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_alone boolean, p_now bigint)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
 LANGUAGE plpgsql AS $body$
@@ -179,16 +179,18 @@ $body$;
 -- the place of the instance in `p_ids`. For each, in their order: 0, or why not.
 CREATE FUNCTION duroxide.ack_work(
     p_ids text[], p_seqs bigint[], p_tokens uuid[], p_targets integer[], p_payloads text[],
-    p_now bigint, p_retention bigint)
+    p_now bigint, p_retention bigint, p_locked boolean)
 RETURNS smallint[]
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint;
-    v_keys bigint[] := duroxide.open_mailboxes(p_ids, '{}');
+    v_keys bigint[] := duroxide.opened_mailboxes(p_ids, '{}', p_locked);
     v_results smallint[];
     v_sessions text[];
 BEGIN
-    PERFORM FROM duroxide.work w WHERE w.seq = ANY (p_seqs) ORDER BY w.seq FOR UPDATE;
+    IF NOT p_locked THEN
+        PERFORM FROM duroxide.work w WHERE w.seq = ANY (p_seqs) ORDER BY w.seq FOR UPDATE;
+    END IF;
     v_now := coalesce(p_now, duroxide.now_ms());
     v_results := array(
         SELECT duroxide.judge_work(w, u.token, v_now)

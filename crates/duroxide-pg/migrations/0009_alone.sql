@@ -1,79 +1,118 @@
 -- The common cases of things done alone, in few plain statements: what arrays cost is worth it for
 -- many only. Whatever is not common they leave alone and answer with -1, and the caller uses the
 -- general function. The order of locks is the same.
+--
+-- With `p_max` a fetch follows, as `fetch_turns` or `fetch_work` would do it. What has just come is
+-- handed out without being queued first if nothing else waits, whose turn it would be.
 
--- A message for an instance that is known, or starts with it.
-CREATE FUNCTION duroxide.enqueue_one(p_id text, p_kind smallint, p_payload text, p_now bigint)
-RETURNS smallint[]
+-- A message for an instance that is known, or starts with it; with `p_work` the outcome of that
+-- activity, which has no session. If the fetch takes the turn it makes, and `p_hold`, then nothing here
+-- waits for the disk: the commit of that turn will, and takes along all that was written before.
+CREATE FUNCTION duroxide.post_one(
+    p_id text, p_kind smallint, p_payload text, p_work bigint, p_work_token uuid, p_hold boolean,
+    p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
+    p_node bigint, p_now bigint, p_retention bigint)
+RETURNS TABLE (
+    result smallint, is_held boolean,
+    now_ms bigint, next_due bigint, new_pins boolean, more boolean,
+    key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint,
+    kv_keys text[], kv_values text[], kv_times bigint[])
 LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
 DECLARE
-    v_key bigint;
+    v_result smallint := -1;
+    v_instance duroxide.instance;
+    v_is_new boolean := false;
     v_known boolean;
-    v_state smallint;
+    v_state smallint := 0;
+    v_pin integer := 0;
     v_seq bigint;
+    v_others boolean := true;
+    v_setting text;
 BEGIN
-    SELECT i.key INTO v_key FROM duroxide.instance i WHERE i.id = p_id COLLATE "C";
-    IF v_key IS NULL THEN
-        IF p_kind <> 1 THEN
-            RETURN ARRAY[-1::smallint];
+    <<post>> BEGIN
+        SELECT * INTO v_instance FROM duroxide.instance i WHERE i.id = p_id COLLATE "C";
+        IF v_instance.key IS NULL THEN
+            EXIT post WHEN p_kind <> 1;
+            INSERT INTO duroxide.instance (id) VALUES (p_id) ON CONFLICT DO NOTHING
+            RETURNING * INTO v_instance;
+            EXIT post WHEN v_instance.key IS NULL; -- Somebody else had the same idea.
+            v_is_new := true;
+        ELSE
+            SELECT m.known, m.state, m.pin INTO v_known, v_state, v_pin FROM duroxide.mailbox m
+            WHERE m.instance = v_instance.key FOR UPDATE;
+            EXIT post WHEN v_known IS NOT TRUE;
         END IF;
-        INSERT INTO duroxide.instance (id) VALUES (p_id) ON CONFLICT DO NOTHING
-        RETURNING key INTO v_key;
-        IF v_key IS NULL THEN
-            RETURN ARRAY[-1::smallint]; -- Somebody else had the same idea.
+        now_ms := coalesce(p_now, duroxide.now_ms());
+        IF p_work IS NOT NULL THEN
+            DELETE FROM duroxide.work w WHERE w.seq = p_work AND w.token = p_work_token
+            AND w.wake_at > now_ms AND w.session IS NULL;
+            EXIT post WHEN NOT FOUND;
         END IF;
+        v_result := 0;
         v_seq := nextval('duroxide.positions'::regclass);
-        INSERT INTO duroxide.mailbox (instance, state, head) VALUES (v_key, 1, v_seq);
-    ELSE
-        SELECT m.known, m.state INTO v_known, v_state FROM duroxide.mailbox m
-        WHERE m.instance = v_key FOR UPDATE;
-        IF v_known IS NOT TRUE THEN
-            RETURN ARRAY[-1::smallint];
-        END IF;
-        v_seq := nextval('duroxide.positions'::regclass);
-        IF v_state = 0 THEN
-            UPDATE duroxide.mailbox SET state = 1, head = v_seq WHERE instance = v_key;
-        END IF;
-    END IF;
-    INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-    VALUES (v_key, v_seq, p_kind, 0, coalesce(p_now, duroxide.now_ms()), p_payload);
-    RETURN ARRAY[0::smallint];
-END
-$body$;
+        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
+        VALUES (v_instance.key, v_seq, p_kind, 0, now_ms, p_payload);
 
--- The outcome of an activity without session, for an instance that is known. As ack_work.
-CREATE FUNCTION duroxide.ack_one(
-    p_id text, p_seq bigint, p_token uuid, p_payload text, p_now bigint)
-RETURNS smallint[]
-LANGUAGE plpgsql AS $body$
-DECLARE
-    v_key bigint;
-    v_known boolean;
-    v_state smallint;
-    v_session text;
-    v_now bigint;
-    v_result smallint;
-    v_seq bigint;
-BEGIN
-    SELECT i.key INTO v_key FROM duroxide.instance i WHERE i.id = p_id COLLATE "C";
-    SELECT m.known, m.state INTO v_known, v_state FROM duroxide.mailbox m
-    WHERE m.instance = v_key FOR UPDATE;
-    IF v_known IS NOT TRUE THEN
-        RETURN ARRAY[-1::smallint];
+        IF v_state = 0 AND p_max > 0 AND coalesce(v_pin = ANY (p_pins), true)
+            AND (v_is_new OR v_instance.name IS NOT NULL) THEN
+            SELECT least(
+                    (SELECT d.visible_at FROM duroxide.hidden d ORDER BY d.visible_at LIMIT 1),
+                    (SELECT m.wake_at FROM duroxide.mailbox m WHERE m.wake_at IS NOT NULL
+                        ORDER BY m.wake_at LIMIT 1)),
+                EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL),
+                (SELECT h.event FROM duroxide.history h
+                    WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
+                    ORDER BY h.event DESC LIMIT 1)
+            INTO next_due, v_others, last_event;
+            v_others := v_others OR coalesce(next_due <= now_ms, false);
+        END IF;
+        IF v_is_new THEN
+            INSERT INTO duroxide.mailbox (instance, state, head, wake_at, token, node, taken)
+            VALUES (v_instance.key,
+                CASE WHEN v_others THEN 1 ELSE 2 END, CASE WHEN v_others THEN v_seq END,
+                CASE WHEN NOT v_others THEN now_ms + p_lock END,
+                CASE WHEN NOT v_others THEN p_token END,
+                CASE WHEN NOT v_others THEN p_node END,
+                CASE WHEN NOT v_others THEN ARRAY[v_seq] END);
+        ELSIF NOT v_others THEN
+            UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = now_ms + p_lock,
+                token = p_token, node = p_node, counted = false, taken = ARRAY[v_seq]
+            WHERE m.instance = v_instance.key;
+        ELSIF v_state = 0 THEN
+            UPDATE duroxide.mailbox m SET state = 1, head = v_seq
+            WHERE m.instance = v_instance.key;
+        END IF;
+    END;
+    IF v_others AND p_max > 0 THEN
+        RETURN QUERY SELECT v_result, false, f.* FROM duroxide.fetch_turns(p_max, p_lock, p_pins,
+            p_known_pins, p_token, p_node, p_now, p_retention, false) f;
+        RETURN;
     END IF;
-    v_now := coalesce(p_now, duroxide.now_ms());
-    DELETE FROM duroxide.work w WHERE w.seq = p_seq AND w.token = p_token AND w.wake_at > v_now
-    AND w.session IS NULL;
-    IF NOT FOUND THEN
-        RETURN ARRAY[-1::smallint];
+    result := v_result;
+    is_held := p_hold AND NOT v_others;
+    IF is_held THEN
+        v_setting := set_config('synchronous_commit', 'off', true); -- The turn's commit will wait.
     END IF;
-    v_seq := nextval('duroxide.positions'::regclass);
-    INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-    VALUES (v_key, v_seq, 0, 0, v_now, p_payload);
-    IF v_state = 0 THEN
-        UPDATE duroxide.mailbox SET state = 1, head = v_seq WHERE instance = v_key;
+    IF NOT v_others THEN
+        new_pins := false;
+        more := false;
+        key := v_instance.key;
+        id := v_instance.id;
+        token := p_token;
+        name := v_instance.name;
+        version := v_instance.version;
+        execution := v_instance.execution;
+        seqs := ARRAY[v_seq];
+        payloads := ARRAY[p_payload];
+        attempts := 1;
+        IF NOT v_is_new THEN
+            SELECT array_agg(k.key), array_agg(k.value), array_agg(k.updated_at)
+            INTO kv_keys, kv_values, kv_times FROM duroxide.kv k WHERE k.instance = v_instance.key;
+        END IF;
     END IF;
-    RETURN ARRAY[0::smallint];
+    RETURN NEXT;
 END
 $body$;
 
@@ -81,107 +120,139 @@ $body$;
 -- data, cancels nothing, sends no messages but timers. As commit_turns. An event id that is taken is a
 -- violated key: the general function tells which.
 CREATE FUNCTION duroxide.commit_one(
-    p_id text, p_key bigint, p_token uuid, p_execution bigint,
+    p_id text, p_key bigint, p_lock_token uuid, p_execution bigint,
     p_started bigint, p_outcome bigint, p_status text, p_output text,
     p_name text, p_version text, p_pin text, p_customized boolean, p_custom text,
     e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[], e_bodies text[],
     w_executions bigint[], w_activities bigint[], w_tags text[], w_sessions text[],
     w_payloads text[],
-    m_kinds smallint[], m_due bigint[], m_payloads text[], p_now bigint,
-    OUT result smallint, OUT taken_event bigint, OUT is_ready boolean)
+    m_kinds smallint[], m_due bigint[], m_payloads text[],
+    p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint)
+RETURNS TABLE (
+    result smallint, is_ready boolean,
+    now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint,
+    payload text)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
+    v_result smallint := -1;
     v_mailbox duroxide.mailbox;
-    v_now bigint;
     v_instance duroxide.instance;
     v_pin integer;
-    v_head bigint;
+    v_ready boolean;
+    v_others boolean := true;
 BEGIN
-    result := -1;
-    SELECT * INTO v_mailbox FROM duroxide.mailbox m WHERE m.instance = p_key FOR UPDATE;
-    v_now := coalesce(p_now, duroxide.now_ms());
-    IF v_mailbox.token IS DISTINCT FROM p_token OR v_mailbox.state <> 2
-        OR v_mailbox.wake_at <= v_now OR v_now >= ANY (m_due) THEN
-        RETURN;
-    END IF;
-    IF p_pin IS NOT NULL THEN
-        SELECT p.id INTO v_pin FROM duroxide.pin p WHERE p.version = p_pin COLLATE "C";
-        IF v_pin IS NULL THEN
-            RETURN;
+    <<commit>> BEGIN
+        SELECT * INTO v_mailbox FROM duroxide.mailbox m WHERE m.instance = p_key FOR UPDATE;
+        now_ms := coalesce(p_now, duroxide.now_ms());
+        EXIT commit WHEN v_mailbox.token IS DISTINCT FROM p_lock_token OR v_mailbox.state <> 2
+            OR v_mailbox.wake_at <= now_ms OR now_ms >= ANY (m_due);
+        IF p_pin IS NOT NULL THEN
+            SELECT p.id INTO v_pin FROM duroxide.pin p WHERE p.version = p_pin COLLATE "C";
+            EXIT commit WHEN v_pin IS NULL;
         END IF;
-    END IF;
-    -- The first turn says who it is; the later ones are of an instance that is known.
-    SELECT * INTO v_instance FROM duroxide.instance i WHERE i.key = p_key;
-    IF v_instance.id IS DISTINCT FROM coalesce(p_id, v_instance.id)
-        OR p_started IS NULL AND v_instance.execution IS DISTINCT FROM p_execution
-        OR p_started IS NOT NULL AND p_name IS NULL
-        OR v_instance.execution > p_execution OR coalesce(v_instance.name, p_name) IS NULL THEN
-        RETURN;
-    END IF;
-    IF p_status IN ('Completed', 'ContinuedAsNew', 'Failed')
-        AND EXISTS (SELECT FROM duroxide.kv_delta d WHERE d.instance = p_key) THEN
-        RETURN;
-    END IF;
-    IF coalesce(p_status, p_pin, p_started::text, p_outcome::text) IS NOT NULL THEN
+        -- The first turn says who it is; the later ones are of an instance that is known.
+        SELECT * INTO v_instance FROM duroxide.instance i WHERE i.key = p_key;
+        EXIT commit WHEN v_instance.id IS DISTINCT FROM coalesce(p_id, v_instance.id)
+            OR p_started IS NULL AND v_instance.execution IS DISTINCT FROM p_execution
+            OR p_started IS NOT NULL AND p_name IS NULL
+            OR v_instance.execution > p_execution OR coalesce(v_instance.name, p_name) IS NULL;
+        IF p_status IN ('Completed', 'ContinuedAsNew', 'Failed') THEN
+            EXIT commit WHEN EXISTS (SELECT FROM duroxide.kv_delta d WHERE d.instance = p_key);
+        END IF;
         IF p_started IS NOT NULL THEN
             INSERT INTO duroxide.execution
                 (instance, number, status, pin, started_at, completed_at, started, outcome, output)
-            VALUES (p_key, p_execution, coalesce(p_status, 'Running'), coalesce(v_pin, 0), v_now,
-                CASE WHEN p_status <> 'Running' THEN v_now END, p_started, p_outcome,
+            VALUES (p_key, p_execution, coalesce(p_status, 'Running'), coalesce(v_pin, 0), now_ms,
+                CASE WHEN p_status <> 'Running' THEN now_ms END, p_started, p_outcome,
                 CASE WHEN p_status IS NOT NULL THEN p_output END);
-        ELSE
+        ELSIF coalesce(p_status, p_pin, p_outcome::text) IS NOT NULL THEN
             UPDATE duroxide.execution e SET
                 status = coalesce(p_status, e.status),
                 output = CASE WHEN p_status IS NULL THEN e.output ELSE p_output END,
                 completed_at = CASE WHEN p_status IS NULL THEN e.completed_at
-                    WHEN p_status <> 'Running' THEN v_now END,
+                    WHEN p_status <> 'Running' THEN now_ms END,
                 outcome = greatest(p_outcome, e.outcome),
                 pin = coalesce(v_pin, e.pin)
             WHERE e.instance = p_key AND e.number = p_execution;
-            IF NOT FOUND THEN
-                RETURN;
-            END IF;
+            EXIT commit WHEN NOT FOUND;
         END IF;
+        v_pin := CASE WHEN p_started IS NULL THEN coalesce(v_pin, v_instance.pin)
+            ELSE coalesce(v_pin, 0) END;
+        UPDATE duroxide.instance i SET
+            name = coalesce(p_name, i.name),
+            version = coalesce(p_version, i.version),
+            execution = p_execution,
+            pin = v_pin,
+            created_at = coalesce(i.created_at, now_ms),
+            updated_at = now_ms,
+            custom_status = CASE WHEN p_customized THEN p_custom ELSE i.custom_status END,
+            custom_version = i.custom_version + p_customized::integer
+        WHERE i.key = p_key;
+        INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
+        SELECT p_key, p_execution, e.id, e.source, e.at, e.stamp, e.body
+        FROM unnest(e_ids, e_sources, e_times, e_stamps, e_bodies) e(id, source, at, stamp, body);
+
+        IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
+            AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
+            SELECT EXISTS (SELECT FROM duroxide.work w
+                    WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
+                OR p_any AND EXISTS (SELECT FROM duroxide.work w
+                    WHERE w.wake_at IS NULL AND w.session IS NULL)
+                OR p_owner IS NOT NULL AND EXISTS (SELECT FROM duroxide.work w
+                    WHERE w.wake_at IS NULL AND w.session IS NOT NULL),
+                least(
+                    (SELECT w.wake_at FROM duroxide.work w WHERE w.wake_at IS NOT NULL
+                        ORDER BY w.wake_at LIMIT 1),
+                    CASE WHEN p_owner IS NOT NULL THEN (SELECT s.until FROM duroxide.session s
+                        WHERE s.until > now_ms ORDER BY s.until LIMIT 1) END)
+            INTO v_others, next_due;
+            v_others := v_others OR coalesce(next_due <= now_ms, false);
+        END IF;
+        IF NOT v_others THEN
+            seq := nextval('duroxide.positions'::regclass);
+            INSERT INTO duroxide.work (seq, instance, execution, activity, attempts, wake_at,
+                token, node, tag_key, payload)
+            VALUES (seq, p_key, w_executions[1], w_activities[1], 1, now_ms + p_lock,
+                p_token, p_node, 0, w_payloads[1]);
+        ELSIF cardinality(w_payloads) > 0 THEN
+            INSERT INTO duroxide.work
+                (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
+            SELECT nextval('duroxide.positions'::regclass), p_key, u.execution, u.activity, 0,
+                duroxide.tag_key(u.tag), u.tag, u.session, u.payload
+            FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
+                u(execution, activity, tag, session, payload);
+        END IF;
+        IF cardinality(m_payloads) > 0 THEN
+            INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
+            SELECT u.due, nextval('duroxide.positions'::regclass), p_key, u.kind, 0, u.payload
+            FROM unnest(m_kinds, m_due, m_payloads) u(kind, due, payload);
+        END IF;
+        DELETE FROM duroxide.message q WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
+        UPDATE duroxide.mailbox m SET
+            done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
+            wake_at = NULL, known = true, pin = v_pin, head = h.seq,
+            state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
+        FROM (SELECT (SELECT q.seq FROM duroxide.message q
+            WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
+        WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO v_ready;
+        v_result := 0;
+    END;
+    IF v_others AND p_max > 0 THEN
+        RETURN QUERY SELECT v_result, v_ready, f.* FROM duroxide.fetch_work(p_max, p_lock, p_any,
+            p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, false) f;
+        RETURN;
     END IF;
-    v_pin := CASE WHEN p_started IS NULL THEN coalesce(v_pin, v_instance.pin)
-        ELSE coalesce(v_pin, 0) END;
-    UPDATE duroxide.instance i SET
-        name = coalesce(p_name, i.name),
-        version = coalesce(p_version, i.version),
-        execution = p_execution,
-        pin = v_pin,
-        created_at = coalesce(i.created_at, v_now),
-        updated_at = v_now,
-        custom_status = CASE WHEN p_customized THEN p_custom ELSE i.custom_status END,
-        custom_version = i.custom_version + p_customized::integer
-    WHERE i.key = p_key;
-    INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
-    SELECT p_key, p_execution, e.id, e.source, e.at, e.stamp, e.body
-    FROM unnest(e_ids, e_sources, e_times, e_stamps, e_bodies) e(id, source, at, stamp, body);
-    IF cardinality(w_payloads) > 0 THEN
-        INSERT INTO duroxide.work
-            (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
-        SELECT nextval('duroxide.positions'::regclass), p_key, u.execution, u.activity, 0,
-            duroxide.tag_key(u.tag), u.tag, u.session, u.payload
-        FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
-            u(execution, activity, tag, session, payload);
+    result := v_result;
+    is_ready := v_ready;
+    IF NOT v_others THEN
+        more := false;
+        token := p_token;
+        attempts := 1;
+        payload := w_payloads[1];
     END IF;
-    IF cardinality(m_payloads) > 0 THEN
-        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
-        SELECT u.due, nextval('duroxide.positions'::regclass), p_key, u.kind, 0, u.payload
-        FROM unnest(m_kinds, m_due, m_payloads) u(kind, due, payload);
-    END IF;
-    DELETE FROM duroxide.message q WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
-    v_head := (SELECT q.seq FROM duroxide.message q
-        WHERE q.instance = p_key ORDER BY q.seq LIMIT 1);
-    UPDATE duroxide.mailbox m SET
-        done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-        wake_at = NULL, known = true, pin = v_pin, head = v_head,
-        state = CASE WHEN v_head IS NULL THEN 0 ELSE 1 END
-    WHERE m.instance = p_key;
-    result := 0;
-    is_ready := v_head IS NOT NULL;
+    RETURN NEXT;
 END
 $body$;
 

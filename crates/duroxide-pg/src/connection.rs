@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -22,9 +23,13 @@ pub(crate) type Ear = mpsc::UnboundedSender<Notification>;
 /// How much longer than the server a client waits before it gives the connection up.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How many connections this process has opened.
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
 /// A connection with the statements it has prepared.
 pub(crate) struct Connection {
     client: Client,
+    number: u64,
     /// `None` behind a pooler, where nothing outlives a transaction.
     prepared: Option<Mutex<HashMap<&'static str, Statement>>>,
 }
@@ -64,7 +69,18 @@ impl Connection {
     }
 
     pub(crate) fn new(client: Client, through_pooler: bool) -> Self {
-        Self { client, prepared: (!through_pooler).then(Mutex::default) }
+        let number = OPENED.fetch_add(1, Ordering::SeqCst);
+        Self { client, number, prepared: (!through_pooler).then(Mutex::default) }
+    }
+
+    /// Those opened later have higher ones.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many there have been.
+    pub(crate) fn count() -> u64 {
+        OPENED.load(Ordering::SeqCst)
     }
 
     /// Whether it is of use.

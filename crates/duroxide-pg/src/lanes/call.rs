@@ -31,12 +31,6 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// One statement with the values of both.
-    pub(crate) fn followed_by(mut self, other: Self, sql: &'static str) -> Self {
-        self.values.extend(other.values);
-        Self { sql, values: self.values }
-    }
-
     /// The values in their order.
     pub(crate) fn values(&self) -> Vec<&dyn Value> {
         self.values.iter().map(|value| -> &dyn Value { &**value }).collect()

@@ -11,6 +11,7 @@ use super::op::{Kind, Lock, Op, Waiting};
 use crate::drafts::{MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::numbers::id_out;
+use crate::store::Store;
 
 /// What calls are told about the store.
 #[derive(Debug, Clone, Copy)]
@@ -20,16 +21,25 @@ pub(super) struct Terms {
     /// How long messages for nobody are kept.
     pub(super) retention: i64,
     pub(super) node: Option<i64>,
+    /// The transaction has taken all its locks.
+    pub(super) is_locked: bool,
+}
+
+impl Terms {
+    pub(super) fn of(store: &Store) -> Self {
+        let (now, retention, node) = (store.given_time(), store.retention(), store.node_id());
+        Self { now, retention, node, is_locked: false }
+    }
 }
 
 /// The call that does ops of one kind.
 pub(super) fn call_of<'a>(kind: Kind, ops: &[&'a Op], terms: Terms) -> Call<'a> {
     match kind {
         Kind::Enqueue => enqueue_call(ops, terms),
-        Kind::QueueWork => queue_work_call(ops),
+        Kind::QueueWork => queue_work_call(ops, terms),
         Kind::Commit => {
             let drafts: Vec<&CommitDraft> = ops.iter().filter_map(|op| commit_of(op)).collect();
-            commit_call(&drafts, terms.now, terms.retention)
+            commit_call(&drafts, terms)
         }
         Kind::Ack => ack_call(ops, terms),
         Kind::AbandonTurn => {
@@ -107,7 +117,7 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
 }
 
 fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
-    const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6)";
+    const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6, $7)";
     let pick = |op: &&'a Op| -> Option<(&'a MessageDraft, i64)> {
         if let Op::Enqueue { message, delay } = op { Some((message, *delay)) } else { None }
     };
@@ -119,10 +129,11 @@ fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
         .with(messages().map(|(message, _)| message.payload.as_str()).collect::<Vec<_>>())
         .with(terms.now)
         .with(terms.retention)
+        .with(terms.is_locked)
 }
 
-fn queue_work_call<'a>(ops: &[&'a Op]) -> Call<'a> {
-    const ENQUEUE: &str = "SELECT duroxide.enqueue_work($1, $2, $3, $4, $5, $6)";
+fn queue_work_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
+    const ENQUEUE: &str = "SELECT duroxide.enqueue_work($1, $2, $3, $4, $5, $6, $7)";
     let pick = |op: &&'a Op| -> Option<&'a WorkDraft> {
         if let Op::QueueWork(draft) = op { Some(draft) } else { None }
     };
@@ -130,11 +141,11 @@ fn queue_work_call<'a>(ops: &[&'a Op]) -> Call<'a> {
     let mut call = Call::new(ENQUEUE);
     call.add(work.iter().map(|work| work.instance.as_str()).collect::<Vec<_>>());
     add_activities(&mut call, work.into_iter().collect::<Vec<_>>().into_iter());
-    call
+    call.with(terms.is_locked)
 }
 
 fn ack_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
-    const ACK: &str = "SELECT duroxide.ack_work($1, $2, $3, $4, $5, $6, $7)";
+    const ACK: &str = "SELECT duroxide.ack_work($1, $2, $3, $4, $5, $6, $7, $8)";
     let pick = |op: &&'a Op| -> Option<(i64, Uuid, Option<&'a MessageDraft>)> {
         let Op::Ack { seq, secret, outcome } = op else { return None };
         Some((*seq, *secret, outcome.as_ref()))
@@ -156,6 +167,7 @@ fn ack_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
         .with(acks().map(|(_, _, done)| payload(done)).collect::<Vec<_>>())
         .with(terms.now)
         .with(terms.retention)
+        .with(terms.is_locked)
 }
 
 fn abandon_call<'a>(sql: &'static str, ops: &[&'a Op], terms: Terms) -> Call<'a> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::call::Call;
+use super::calls::Terms;
 use super::commit::{CancelDraft, CommitDraft, TimedMessage};
 use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
@@ -12,14 +13,10 @@ use crate::numbers::id_in;
 
 const COMMIT: &str = "SELECT result, taken_event, is_ready
      FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-     $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)";
+     $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45)";
 
 /// The call that commits turns of different instances.
-pub(super) fn commit_call<'a>(
-    drafts: &[&'a CommitDraft],
-    now: Option<i64>,
-    retention: i64,
-) -> Call<'a> {
+pub(super) fn commit_call<'a>(drafts: &[&'a CommitDraft], terms: Terms) -> Call<'a> {
     let ids = Ids::of(drafts);
     let mut call = Call::new(COMMIT);
     add_turns(&mut call, drafts, &ids);
@@ -35,7 +32,7 @@ pub(super) fn commit_call<'a>(
     add_work(&mut call, drafts, &ids);
     add_cancelled(&mut call, drafts, &ids);
     add_messages(&mut call, drafts, &ids);
-    call.add(now).add(retention);
+    call.add(terms.now).add(terms.retention).add(terms.is_locked);
     call.insert(0, ids.opened).insert(0, ids.texts);
     call
 }

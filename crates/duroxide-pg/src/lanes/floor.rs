@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::catch::Catch;
 use super::desk::{Desk, Fetcher, Look, Seen, Wish, take_where};
+use super::held::{Carrier, Held};
 use super::op::{Op, Queue, Waiting};
 use super::state::{Batch, State};
 use crate::commit_board::Place;
@@ -76,8 +77,9 @@ impl Floor {
         let mut state = self.lock();
         state.is_closed = true;
         let (ops, desks) = (std::mem::take(&mut state.ops), std::mem::take(&mut state.desks));
+        let held = std::mem::take(&mut state.held);
         drop(state);
-        drop((ops, desks)); // Which those who wait notice.
+        drop((ops, desks, held)); // Which those who wait notice.
         self.lanes.notify_waiters();
         self.lanes.notify_one();
         self.clock.notify_one();
@@ -88,7 +90,7 @@ impl Floor {
     }
 
     /// What leaves next; `None` when the floor is closed.
-    pub(super) async fn next_batch(&self) -> Option<Batch> {
+    pub(super) async fn next_batch(&self, carrier: Carrier) -> Option<Batch> {
         loop {
             {
                 let mut state = self.lock();
@@ -97,7 +99,7 @@ impl Floor {
                     self.lanes.notify_one(); // The next lane, too.
                     return None;
                 }
-                if let Some(batch) = state.take_batch(Instant::now()) {
+                if let Some(batch) = state.take_batch(carrier, Instant::now()) {
                     return Some(batch);
                 }
             }
@@ -123,7 +125,11 @@ impl Floor {
                 }
             };
             tokio::select! {
-                () = end => self.lanes.notify_one(),
+                () = end => {
+                    // What is held back may be for one of them only.
+                    self.lanes.notify_waiters();
+                    self.lanes.notify_one();
+                }
                 () = self.clock.notified() => {}
             }
         }
@@ -135,6 +141,16 @@ impl Floor {
         if 0 < batch.going_back {
             self.lanes.notify_one();
         }
+    }
+
+    /// Holds an answer back until what it is about is on the disk.
+    pub(super) fn hold(&self, held: Held) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return; // Dropped, which whoever waits notices.
+        }
+        state.held.add(held, Instant::now());
+        self.set_alarm(&mut state);
     }
 
     /// A look was not taken, or came to nothing that counts: it is to be taken again.

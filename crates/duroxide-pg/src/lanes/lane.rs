@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::held::{Carrier, Held};
 use super::op::{Lock, Op, Queue, Waiting};
 use super::state::Batch;
 use super::transaction::{Outcome, transact};
@@ -22,20 +23,22 @@ const SETTLE_SOON: Duration = Duration::from_millis(200);
 /// A lane.
 pub(super) struct Lane {
     store: Arc<Store>,
+    number: usize,
     connection: Option<Connection>,
     /// Secrets of looks that may have taken something nobody got to hear of.
     lost: Vec<Uuid>,
 }
 
 impl Lane {
-    pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store, connection: None, lost: Vec::new() }
+    pub(super) fn new(store: Arc<Store>, number: usize) -> Self {
+        Self { store, number, connection: None, lost: Vec::new() }
     }
 
     /// Carries what waits, until the store is closed.
     pub(super) async fn run(mut self) {
         loop {
-            let next = self.store.floor.next_batch();
+            let connection = self.connection.as_ref().map(Connection::number);
+            let next = self.store.floor.next_batch(Carrier { lane: self.number, connection });
             let batch = match self.lost.is_empty() {
                 true => next.await,
                 // What was lost is not to wait for the next thing to do.
@@ -47,20 +50,24 @@ impl Lane {
                     }
                 },
             };
-            let Some(batch) = batch else { return };
-            self.carry(batch).await;
+            let Some(mut batch) = batch else { return };
+            let held = std::mem::take(&mut batch.held);
+            let is_on_disk = batch.has_something_to_do() && self.carry(batch).await;
+            self.release(held, is_on_disk).await;
             self.settle_lost().await;
         }
     }
 
-    async fn carry(&mut self, mut batch: Batch) {
+    /// Does what a batch asks for. Whether it, and all before it, has reached the disk.
+    async fn carry(&mut self, mut batch: Batch) -> bool {
         loop {
             let trouble = match self.attempt(&batch).await {
                 Ok(outcome) => {
+                    let is_on_disk = outcome.is_on_disk(&batch);
                     for op in self.hand_out(batch, outcome).await {
                         Box::pin(self.carry(Batch::uncommon(op))).await;
                     }
-                    return;
+                    return is_on_disk;
                 }
                 Err(trouble) => trouble,
             };
@@ -70,13 +77,51 @@ impl Lane {
                 for op in self.take_apart(batch) {
                     Box::pin(self.carry(Batch::uncommon(op))).await;
                 }
-                return;
+                return false;
             }
             match self.keep_repeatable(batch, &trouble) {
                 Some(rest) => batch = rest,
-                None => return,
+                None => return false,
             }
         }
+    }
+
+    /// Gives answers that were held back, once what they are about is on the disk.
+    async fn release(&mut self, held: Vec<Held>, is_on_disk: bool) {
+        if held.is_empty() {
+            return;
+        }
+        let is_on_disk = is_on_disk || self.sync().await;
+        let connection = self.connection.as_ref().map(Connection::number);
+        let is_safe = |held: &Held| is_on_disk && held.is_vouched_for_by(connection);
+        let (safe, doubtful): (Vec<Held>, Vec<Held>) = held.into_iter().partition(is_safe);
+        safe.into_iter().for_each(|held| self.confirm(held.waiting));
+        let (again, lost): (Vec<Waiting>, Vec<Waiting>) = doubtful
+            .into_iter()
+            .map(|held| held.waiting)
+            .partition(|waiting| waiting.op.is_repeatable() && !self.store.floor.is_closed());
+        for waiting in lost {
+            let reason = "the connection ended before it was known to be on the server's disk";
+            let error = PgError::Connection { reason: reason.to_owned() };
+            waiting.answer(Err(Failure::Database(error)));
+        }
+        if !again.is_empty() {
+            let until = Instant::now() + self.store.pool.settings().statement_timeout;
+            self.carry(Batch::again(again, until)).await;
+        }
+    }
+
+    /// Makes the server write to the disk whatever it has; whether it did.
+    async fn sync(&mut self) -> bool {
+        // A transaction that changes nothing waits for nothing; this one leaves a mark in the log.
+        const SYNC: &str = "SELECT pg_logical_emit_message(true, 'duroxide', '')";
+        let Some(connection) = &self.connection else { return false };
+        let Err(error) = self.store.pool.ask(connection, SYNC, &[]).await else { return true };
+        tracing::debug!(target: "duroxide::providers::postgres", %error, "not synced");
+        if error.spoils_connection() {
+            self.connection = None;
+        }
+        false
     }
 
     /// Runs the transaction, again if others made it fail.
@@ -156,6 +201,13 @@ impl Lane {
             floor.expect(Queue::Turns, Instant::now() + due);
         }
         self.tell_others(&batch, &outcome, &left);
+        let mut ops: Vec<_> = batch.ops.into_iter().zip(outcome.verdicts).collect();
+        if outcome.is_held {
+            // Before the turn is handed out, whose commit lets it go.
+            let (lane, connections) = (self.number, Connection::count());
+            let hold = |(waiting, _)| floor.hold(Held { waiting, lane, connections });
+            ops.drain(..).for_each(hold);
+        }
         for (look, seen) in batch.looks.iter().zip(outcome.seen) {
             match seen {
                 Some(seen) => floor.serve(look, seen),
@@ -163,7 +215,7 @@ impl Lane {
             }
         }
         let mut uncommon = Vec::new();
-        for (waiting, verdict) in batch.ops.into_iter().zip(outcome.verdicts) {
+        for (waiting, verdict) in ops {
             let Some(mut verdict) = verdict else {
                 uncommon.push(waiting);
                 continue;
@@ -171,12 +223,20 @@ impl Lane {
             if batch.repeat_until.is_some() && matches!(verdict, Err(Failure::Refused(_))) {
                 verdict = self.judge_repeated(&waiting.op, verdict).await;
             }
-            if let (Some(bell), Ok(())) = (waiting.bell, &verdict) {
-                store.board.ring(bell);
+            match verdict {
+                Ok(()) => self.confirm(waiting),
+                refused => waiting.answer(refused),
             }
-            waiting.answer(verdict);
         }
         uncommon
+    }
+
+    /// It is done: tells whoever asked for it, and those who wait for it.
+    fn confirm(&self, waiting: Waiting) {
+        if let Some(bell) = waiting.bell {
+            self.store.board.ring(bell);
+        }
+        waiting.answer(Ok(()));
     }
 
     /// The queues in which a batch left something that its own looks did not take.

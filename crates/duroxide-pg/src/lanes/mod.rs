@@ -5,7 +5,7 @@
 //! nothing stays, and rides along with the next transaction that may bring it something.
 //!
 //! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `lane.rs`
-//! (who carries it), `transaction.rs` (how), `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
+//! (who carries it), `held.rs` (who is answered later), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
 mod alone;
 mod call;
@@ -15,7 +15,9 @@ mod commit;
 mod commit_columns;
 mod desk;
 mod floor;
+mod held;
 mod lane;
+mod look;
 mod op;
 mod state;
 mod transaction;
@@ -33,8 +35,8 @@ use crate::store::{RunningGuard, Store};
 
 /// Starts the lanes of a store, and whoever keeps the time for them.
 pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>) {
-    for _ in 0..store.pool.settings().lanes.max(1) {
-        let (lane, guard) = (lane::Lane::new(Arc::clone(store)), Arc::clone(guard));
+    for number in 0..store.pool.settings().lanes.max(1) {
+        let (lane, guard) = (lane::Lane::new(Arc::clone(store), number), Arc::clone(guard));
         tokio::spawn(async move {
             let _running = guard;
             lane.run().await;

@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use tokio::time::Instant;
 
 use super::desk::{Desk, Fetch, Look};
+use super::held::{Carrier, Held, HeldAnswers};
 use super::op::{Feed, Queue, Waiting};
 use crate::error::PgError;
 
@@ -20,6 +21,7 @@ const DESKS_MAX: usize = 64;
 pub(super) struct State {
     pub(super) ops: VecDeque<Waiting>,
     pub(super) desks: Vec<Desk>,
+    pub(super) held: HeldAnswers,
     pub(super) next_id: u64,
     /// Locks on their way back in transactions under way.
     pub(super) going_back: usize,
@@ -35,6 +37,8 @@ pub(super) struct State {
 pub(super) struct Batch {
     pub(super) ops: Vec<Waiting>,
     pub(super) looks: Vec<Look>,
+    /// Answers that wait for the disk.
+    pub(super) held: Vec<Held>,
     pub(super) feed: Feed,
     /// Its ops may have been done before, the answer was lost; until when it is tried again.
     pub(super) repeat_until: Option<Instant>,
@@ -64,13 +68,17 @@ impl Batch {
         is_many && error.may_be_about_one() || self.is_common && error.is_violated_key()
     }
 
+    pub(super) fn has_something_to_do(&self) -> bool {
+        !self.ops.is_empty() || !self.looks.is_empty()
+    }
+
     fn note_feed(&mut self) {
         self.ops.iter().for_each(|waiting| waiting.op.feeds(&mut self.feed));
     }
 }
 
 impl State {
-    pub(super) fn take_batch(&mut self, now: Instant) -> Option<Batch> {
+    pub(super) fn take_batch(&mut self, carrier: Carrier, now: Instant) -> Option<Batch> {
         let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
         batch.note_feed();
         // What goes back in another transaction is not to be missed by a look that is asked for
@@ -96,7 +104,9 @@ impl State {
         }
         batch.going_back = batch.ops.iter().filter(|waiting| waiting.reply.is_none()).count();
         self.going_back += batch.going_back;
-        (!batch.ops.is_empty() || !batch.looks.is_empty()).then_some(batch)
+        let is_lasting = batch.ops.iter().any(|waiting| !waiting.op.is_brief());
+        batch.held = self.held.take_for(carrier, is_lasting, now);
+        (batch.has_something_to_do() || !batch.held.is_empty()).then_some(batch)
     }
 
     /// The ops that leave next: about each lock one, and not more than is good.
@@ -137,6 +147,7 @@ impl State {
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.desks.iter().filter(|desk| desk.is_open()).filter_map(|desk| desk.due).min()
+        let looks = self.desks.iter().filter(|desk| desk.is_open()).filter_map(|desk| desk.due);
+        looks.chain(self.held.due()).min()
     }
 }

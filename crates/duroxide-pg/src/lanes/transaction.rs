@@ -1,37 +1,19 @@
 //! A batch as one transaction in one round trip.
 
-use std::time::Duration;
-
-use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::provider::TagFilter;
 use tokio_postgres::Row;
 
-use super::alone::{common_call, common_verdict, statement_for_both};
+use super::alone::{Common, common_call, common_verdict};
 use super::call::Call;
 use super::calls::{Terms, call_of, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
-use super::op::{Kind, Op, Queue};
+use super::look::{add_look, look_call, read_look};
+use super::op::{Kind, Op, Queue, Waiting};
 use super::state::Batch;
 use crate::connection::Connection;
 use crate::error::{Failure, PgError};
-use crate::numbers::span_in;
 use crate::pins::Pins;
 use crate::store::Store;
-use crate::text::pack;
-
-/// How long at most between looks of those who wait, whatever the server told: the pulse is there every
-/// second, and this is for the time without one.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
-/// The same where time is given by a test, which may let it jump.
-const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
-/// How long at least: what is due may be in somebody else's hands.
-const PAUSE: Duration = Duration::from_millis(2);
-
-/// The statements of looks.
-pub(super) const FETCH_TURNS: &str =
-    "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-pub(super) const FETCH_WORK: &str =
-    "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// What a transaction came to.
 pub(crate) struct Outcome {
@@ -41,6 +23,18 @@ pub(crate) struct Outcome {
     pub(super) seen: Vec<Option<Seen>>,
     /// Messages came during turns that were committed.
     pub(super) has_turns: bool,
+    /// It is done, and may not be on the disk.
+    pub(super) is_held: bool,
+}
+
+impl Outcome {
+    /// Whether the batch, and all before it, is on the disk: only what changes something is waited for.
+    pub(super) fn is_on_disk(&self, batch: &Batch) -> bool {
+        let lasts = |(waiting, verdict): (&Waiting, &Option<Result<(), Failure>>)| {
+            matches!(verdict, Some(Ok(()))) && !waiting.op.is_brief()
+        };
+        !self.is_held && batch.ops.iter().zip(&self.verdicts).any(lasts)
+    }
 }
 
 impl Batch {
@@ -69,54 +63,50 @@ pub(super) async fn transact(
     connection: &Connection,
     batch: &Batch,
 ) -> Result<Outcome, PgError> {
-    let terms =
-        Terms { now: store.given_time(), retention: store.retention(), node: store.node_id() };
-    let common = match &batch.ops[..] {
-        [only] if batch.is_common => common_call(&only.op, terms),
-        _ => None,
-    };
-    match (common, &batch.ops[..]) {
-        (Some(call), [only]) => transact_alone(store, connection, call, &only.op, batch).await,
-        _ => transact_many(store, connection, batch, terms).await,
+    let terms = Terms::of(store);
+    if let [only] = &batch.ops[..]
+        && batch.is_common
+        && let Some(common) = common_call(&only.op, !store.pool.settings().through_pooler)
+    {
+        return transact_alone(store, connection, common, batch, terms).await;
     }
+    transact_many(store, connection, batch, terms).await
 }
 
-/// The common case of an op alone, with the looks that ride along.
+/// The common case of an op alone, with the looks that ride along: one is part of it.
 async fn transact_alone(
     store: &Store,
     connection: &Connection,
-    call: Call<'_>,
-    op: &Op,
+    common: Common<'_>,
     batch: &Batch,
+    terms: Terms,
 ) -> Result<Outcome, PgError> {
-    let terms =
-        Terms { now: store.given_time(), retention: store.retention(), node: store.node_id() };
-    let is_ready_of = |rows: &[Row]| matches!(op, Op::Commit(_)) && rows.iter().any(is_ready);
-    if let [look] = &batch.looks[..]
-        && let Some(sql) = statement_for_both(&call, look)
-    {
-        let both = [call.followed_by(look_call(store, look, false, terms), sql)];
-        let begin = store.pool.begin(false, true);
-        let rows = store.pool.pipeline(connection, begin, &both).await?.pop().unwrap_or_default();
-        let (verdicts, has_turns) = (vec![common_verdict(op, &rows)], is_ready_of(&rows));
-        let seen = vec![read_look(store, connection, look, rows).await];
-        return Ok(Outcome { verdicts, seen, has_turns });
-    }
-    let looks = batch.looks.iter().map(|look| look_call(store, look, false, terms));
-    let calls: Vec<Call<'_>> = std::iter::once(call).chain(looks).collect();
+    let Common { mut call, queue } = common;
+    let inner = batch.looks.iter().position(|look| look.fetch.queue() == queue);
+    add_look(&mut call, store, queue, inner.map(|place| &batch.looks[place]), terms);
+    let is_other = |(place, _): &(usize, &Look)| Some(*place) != inner;
+    let others = batch.looks.iter().enumerate().filter(is_other);
+    let others = others.map(|(_, look)| look_call(store, look, false, terms));
+    let calls: Vec<Call<'_>> = std::iter::once(call).chain(others).collect();
     let begin = store.pool.begin(false, calls.len() == 1);
-    let mut answers = store.pool.pipeline(connection, begin, &calls).await?.into_iter();
-    let rows = answers.next().unwrap_or_default();
-    let (verdicts, has_turns) = (vec![common_verdict(op, &rows)], is_ready_of(&rows));
-    let seen = read_looks(store, connection, batch, answers).await;
-    Ok(Outcome { verdicts, seen, has_turns })
+    let mut answers = store.pool.pipeline(connection, begin, &calls).await?;
+
+    let rows = answers.remove(0);
+    let verdicts = vec![common_verdict(&rows)];
+    let has_turns = queue == Queue::Work && rows.iter().any(is_ready);
+    let is_held = queue == Queue::Turns && rows.iter().any(|row| row.get("is_held"));
+    if let Some(place) = inner {
+        answers.insert(place, rows);
+    }
+    let seen = read_looks(store, connection, batch, answers.into_iter()).await;
+    Ok(Outcome { verdicts, seen, has_turns, is_held })
 }
 
 async fn transact_many(
     store: &Store,
     connection: &Connection,
     batch: &Batch,
-    terms: Terms,
+    mut terms: Terms,
 ) -> Result<Outcome, PgError> {
     let groups = groups_of(batch);
     let is_alone = groups.len() + batch.looks.len() == 1;
@@ -124,6 +114,7 @@ async fn transact_many(
     let locks_first = 1 < groups.len();
     if locks_first {
         calls.push(lock_call(&batch.ops));
+        terms.is_locked = true;
     }
     calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms)));
     calls.extend(batch.looks.iter().map(|look| look_call(store, look, is_alone, terms)));
@@ -146,7 +137,7 @@ async fn transact_many(
         }
     }
     let seen = read_looks(store, connection, batch, answers).await;
-    Ok(Outcome { verdicts: result, seen, has_turns })
+    Ok(Outcome { verdicts: result, seen, has_turns, is_held: false })
 }
 
 async fn read_looks(
@@ -181,72 +172,4 @@ fn groups_of(batch: &Batch) -> Vec<(Kind, Vec<usize>, Vec<&Op>)> {
     }
     groups.sort_by_key(|(kind, _, _)| *kind);
     groups
-}
-
-fn look_call<'a>(store: &Store, look: &'a Look, is_alone: bool, terms: Terms) -> Call<'a> {
-    let max = i32::try_from(look.max).unwrap_or(i32::MAX);
-    match &look.fetch.what {
-        What::Turns { pins } => {
-            let known = store.known_pins();
-            let call = Call::new(FETCH_TURNS).with(max).with(look.fetch.lock_ms);
-            let admitted = pins.as_ref().map(|range| known.admitted(range));
-            let call = call.with(admitted).with(known.count()).with(look.secret);
-            call.with(terms.node).with(is_alone).with(terms.now).with(terms.retention)
-        }
-        What::Work { tags, session } => {
-            let (any, untagged, tags) = tags_of(tags);
-            let owner = session.as_ref().map(|session| pack(&session.owner_id));
-            let lease = session.as_ref().map(|session| span_in(millis(session.lock_timeout)));
-            let call = Call::new(FETCH_WORK).with(max).with(look.fetch.lock_ms);
-            let call = call.with(any).with(untagged).with(tags).with(owner).with(lease);
-            call.with(look.secret).with(terms.node).with(is_alone).with(terms.now)
-        }
-    }
-}
-
-/// What a look came to; `None` if it has to be taken again.
-async fn read_look(
-    store: &Store,
-    connection: &Connection,
-    look: &Look,
-    rows: Vec<Row>,
-) -> Option<Seen> {
-    let longest = match store.given_time() {
-        Some(_) => LONGEST_WAIT_BY_TEST,
-        None => LONGEST_WAIT,
-    };
-    let Some(first) = rows.first() else {
-        return Some(Seen { rows, is_full: false, due_in: longest });
-    };
-    let now: i64 = first.get("now_ms");
-    store.note_time(now);
-    let is_turns = matches!(look.fetch.what, What::Turns { .. });
-    if is_turns && first.get("new_pins") {
-        // Should this fail, the next look says so again.
-        if let Err(error) = store.learn_pins(connection).await {
-            tracing::debug!(target: "duroxide::providers::postgres", %error, "pins not read");
-        }
-        return None;
-    }
-    let until = |due: i64| Duration::from_millis(u64::try_from(due - now).unwrap_or(0));
-    let due: Option<i64> = first.get("next_due");
-    let due_in = due.map_or(longest, |due| until(due).clamp(PAUSE, longest));
-    let place: Option<i64> = first.get(if is_turns { "key" } else { "seq" });
-    let rows = if place.is_some() { rows } else { Vec::new() };
-    let is_full = !rows.is_empty() && rows.iter().any(|row| row.get("more"));
-    Some(Seen { rows, is_full, due_in })
-}
-
-/// Whether all, whether those without, and which tags a worker takes.
-fn tags_of(filter: &TagFilter) -> (bool, bool, Vec<String>) {
-    let packed = |tags: &std::collections::HashSet<String>| {
-        tags.iter().map(|tag| pack(tag).into_owned()).collect()
-    };
-    match filter {
-        TagFilter::Any => (true, true, Vec::new()),
-        TagFilter::None => (false, false, Vec::new()),
-        TagFilter::DefaultOnly => (false, true, Vec::new()),
-        TagFilter::Tags(tags) => (false, false, packed(tags)),
-        TagFilter::DefaultAnd(tags) => (false, true, packed(tags)),
-    }
 }

@@ -17,7 +17,7 @@ const INSTANCES: [&str; 4] = ["a", "b", "c", "d"];
 const TASKS: u64 = 12;
 const TIME: Duration = Duration::from_secs(4);
 
-fn start(instance: &str) -> WorkItem {
+pub(crate) fn start(instance: &str) -> WorkItem {
     WorkItem::StartOrchestration {
         instance: instance.to_owned(),
         orchestration: "Main".to_owned(),
@@ -30,7 +30,7 @@ fn start(instance: &str) -> WorkItem {
     }
 }
 
-fn work(instance: &str) -> WorkItem {
+pub(crate) fn work(instance: &str) -> WorkItem {
     WorkItem::ActivityExecute {
         instance: instance.to_owned(),
         execution_id: 1,

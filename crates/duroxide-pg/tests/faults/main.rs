@@ -16,6 +16,7 @@ mod sqlstates;
 mod network;
 mod limits;
 mod contention;
+mod held;
 mod pooler;
 
 use duroxide_fleet::Stage;
