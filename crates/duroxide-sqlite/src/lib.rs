@@ -34,6 +34,7 @@ mod admin;
 mod fetch;
 mod writer;
 mod ops;
+mod long;
 mod mailbox;
 mod mend;
 mod tx;
