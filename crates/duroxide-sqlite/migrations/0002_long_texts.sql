@@ -9,8 +9,8 @@ CREATE TABLE long_texts (
     PRIMARY KEY (instance, key)
 ) WITHOUT ROWID;
 
--- Key of the text that belongs into the payload of a row (input, result, data), where it left an empty
--- one; of an execution, its output.
+-- Key of the text that belongs into the payload of a row (input, result, data), where another stands
+-- for it; of an execution, its output.
 ALTER TABLE history ADD COLUMN long_text INTEGER;
 ALTER TABLE messages ADD COLUMN long_text INTEGER;
 ALTER TABLE hidden ADD COLUMN long_text INTEGER;

@@ -14,7 +14,11 @@ use serde::de::DeserializeOwned;
 use crate::tables::long_texts::Apart;
 
 /// From how many bytes on a text is long.
-pub(crate) const LONG_BYTES: usize = 4096;
+const LONG_BYTES: usize = 4096;
+
+/// What stands where a text was taken out: a row that has lost its reference is not taken for one with
+/// this text, since this text is treated as a long one.
+const ELSEWHERE: &str = "\u{fffd}elsewhere";
 
 /// A long text on its way into the store.
 #[derive(Debug)]
@@ -37,8 +41,8 @@ impl Longs {
             return Ok((serde_json::to_string(item)?, None));
         }
         let mut rest = item.clone();
-        let text = rest.payload_mut().map(std::mem::take).unwrap_or_default();
-        Ok((serde_json::to_string(&rest)?, Some(self.note(text))))
+        let text = rest.payload_mut().map(|text| std::mem::replace(text, ELSEWHERE.to_owned()));
+        Ok((serde_json::to_string(&rest)?, text.map(|text| self.note(text))))
     }
 
     /// Takes a text if it is long.
@@ -59,11 +63,16 @@ impl Longs {
 /// Decodes something and puts its text back. If it makes no sense, an error text, and the text stays.
 pub(crate) fn decode<T: Carrier>(json: &str, apart: &mut Option<Apart>) -> Result<T, String> {
     let mut item: T = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    if let Some(apart) = apart {
-        let place = item.payload_mut().ok_or("it has a long text and no place for one")?;
-        *place = apart.take_text()?;
+    let place = item.payload_mut();
+    match (place.filter(|text| *text == ELSEWHERE), apart) {
+        (None, None) => Ok(item),
+        (Some(place), Some(apart)) => {
+            *place = apart.take_text()?;
+            Ok(item)
+        }
+        (Some(_), None) => Err("it does not say which long text belongs to it".to_owned()),
+        (None, Some(_)) => Err("it has a long text and no place for one".to_owned()),
     }
-    Ok(item)
 }
 
 /// The JSON of a message as if its text had never been taken out, for people. What cannot be decoded is
@@ -107,7 +116,7 @@ impl Carrier for WorkItem {
 }
 
 fn is_long(text: &str) -> bool {
-    LONG_BYTES <= text.len()
+    LONG_BYTES <= text.len() || text == ELSEWHERE
 }
 
 /// May differ between versions of the library: then a text is stored once more.

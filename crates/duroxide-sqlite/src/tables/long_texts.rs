@@ -3,7 +3,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 
-use super::{Sql, first, id_in, optional_text, run};
+use super::{Sql, first, id_in, run};
 use crate::database::Db;
 
 /// No text has this key.
@@ -44,7 +44,7 @@ pub(crate) fn fetch(c: Db<'_>, instance: i64, apart: &mut Option<Apart>) -> Sql<
             c,
             "SELECT text FROM long_texts WHERE instance = ?1 AND key = ?2",
             [instance, apart.key],
-            |row| optional_text(row, 0),
+            |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)),
         )?;
         apart.text = found.flatten();
     }
@@ -98,4 +98,33 @@ pub(crate) fn sweep(c: Db<'_>, instance: i64) -> Sql<usize> {
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM long_texts WHERE instance = ?1", [instance])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn r10_24_texts_of_the_same_hash_stay_different() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(Path::new(":memory:"), &mut connection).unwrap();
+        let c = Db::of(&connection);
+        for hash in [7, 0, u64::MAX, i64::MAX as u64] {
+            let (instance, texts) = (1, ["one", "two", "", "nul\0a", "nul\0b"]);
+            let keys = texts.map(|text| keep(c, instance, hash, text).unwrap());
+            for (key, text) in keys.into_iter().zip(texts) {
+                assert_ne!(key, NOWHERE);
+                assert_eq!(keep(c, instance, hash, text).unwrap(), key, "the same once more");
+                let mut apart = Some(Apart::to(key));
+                fetch(c, instance, &mut apart).unwrap();
+                assert_eq!(apart.unwrap().take_text().as_deref(), Ok(text));
+            }
+            assert_eq!(delete_all(c, instance).unwrap(), texts.len());
+        }
+    }
 }

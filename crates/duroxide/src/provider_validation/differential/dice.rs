@@ -97,6 +97,16 @@ impl Dice {
         self.name(TEXTS)
     }
 
+    /// An input, result or output: any text, or one of a few that are long enough to be stored in
+    /// another way.
+    pub(super) fn payload(&self) -> String {
+        match self.below(30) {
+            0 => "a".repeat(4096),
+            1 => "nul\0 🦀\n".repeat(600),
+            _ => self.text(),
+        }
+    }
+
     /// Some milliseconds.
     pub(super) fn ms(&self) -> u64 {
         self.pick(TIMES_MS).copied().unwrap_or(1)
