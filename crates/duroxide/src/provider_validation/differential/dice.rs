@@ -100,10 +100,12 @@ impl Dice {
     /// An input, result or output: any text, or one of a few that are long enough to be stored in
     /// another way.
     pub(super) fn payload(&self) -> String {
-        match self.below(30) {
+        let roll = self.roll();
+        let (text, is_long) = (roll % TEXTS.len() as u64, roll >> 32);
+        match is_long % 30 {
             0 => "a".repeat(4096),
             1 => "nul\0 🦀\n".repeat(600),
-            _ => self.text(),
+            _ => TEXTS.get(text as usize).copied().unwrap_or_default().to_owned(),
         }
     }
 
