@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 
 use crate::tables::long_texts::Apart;
 
-/// From how many bytes on a text is long.
-const LONG_BYTES: usize = 4096;
+/// From how many bytes on a text is long: about where a row would not fit into its page any more.
+const LONG_BYTES: usize = 1024;
 
 /// What stands where a text was taken out: a row that has lost its reference is not taken for one with
 /// this text, since this text is treated as a long one.

@@ -27,7 +27,7 @@ const LOCK: Duration = Duration::from_secs(3600);
 const NOW: Duration = Duration::ZERO;
 const SOON: Option<Duration> = Some(Duration::from_millis(1));
 /// From so many bytes on a text is long.
-const LONG: usize = 4096;
+const LONG: usize = 1024;
 
 /// A text of about 64 KiB, with everything that is hard to store.
 fn long(name: &str) -> String {

@@ -103,7 +103,7 @@ impl Dice {
         let roll = self.roll();
         let (text, is_long) = (roll % TEXTS.len() as u64, roll >> 32);
         match is_long % 30 {
-            0 => "a".repeat(4096),
+            0 => "a".repeat(1024),
             1 => "nul\0 🦀\n".repeat(600),
             _ => TEXTS.get(text as usize).copied().unwrap_or_default().to_owned(),
         }
