@@ -27,9 +27,12 @@ pub(crate) struct Long {
     pub(crate) text: String,
 }
 
-/// The long texts of one operation. Each is hashed and looked up once, however often it occurs.
+/// Takes out the long texts of one operation. One that occurs several times in a row, as most do, is
+/// hashed and looked up once.
 #[derive(Debug, Default)]
-pub(crate) struct Longs(Vec<Arc<Long>>);
+pub(crate) struct Longs {
+    last: Option<Arc<Long>>,
+}
 
 impl Longs {
     /// Encodes something, without its text if that is long.
@@ -51,12 +54,10 @@ impl Longs {
     }
 
     fn note(&mut self, text: String) -> Arc<Long> {
-        if let Some(known) = self.0.iter().find(|known| known.text == text) {
-            return Arc::clone(known);
-        }
-        let new = Arc::new(Long { hash: hash(&text), text });
-        self.0.push(Arc::clone(&new));
-        new
+        let known = self.last.take().filter(|known| known.text == text);
+        let long = known.unwrap_or_else(|| Arc::new(Long { hash: hash(&text), text }));
+        self.last = Some(Arc::clone(&long));
+        long
     }
 }
 

@@ -180,10 +180,10 @@ fn put_judged(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i6
 }
 
 /// Removes a mailbox that is empty, and the name with it if nothing else speaks of it.
-fn forget(tx: &Tx<'_>, key: i64) -> Sql<()> {
+fn forget(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     mailboxes::delete(tx.connection, key)?;
     if instances::delete_if_mere_name(tx.connection, key)? {
-        long_texts::delete_all(tx.connection, key)?;
+        tx.delete_long_texts(key)?;
     }
     Ok(())
 }

@@ -150,6 +150,13 @@ impl<'c> Tx<'c> {
         Ok(Some(key))
     }
 
+    /// Forgets the long texts of an instance that is no more.
+    pub(crate) fn delete_long_texts(&mut self, instance: i64) -> Sql<()> {
+        self.kept = None;
+        long_texts::delete_all(self.connection, instance)?;
+        Ok(())
+    }
+
     /// Takes a message out of circulation, for people to look at (R8.137).
     pub(crate) fn bury(&mut self, instance: &str, payload: String, reason: &str) -> Sql<()> {
         let letter = DeadLetter {

@@ -73,13 +73,13 @@ impl Op for CommitTurn {
         for turn in &self.turns {
             turn.record(tx, &mut instance)?;
         }
-        if self.turns.iter().all(|turn| turn.events.rows.is_empty()) {
-            // Messages that nobody wanted: their texts go with them.
-            long_texts::sweep(tx.connection, self.key)?;
-        }
         mailbox::unlock_used(tx, &instance)?; // R8.54
         for turn in &self.turns {
             turn.record_messages(tx, &instance)?;
+        }
+        if self.turns.iter().all(|turn| turn.events.rows.is_empty()) {
+            // Nobody wanted the messages: their texts go with them.
+            long_texts::sweep(tx.connection, self.key)?;
         }
         if self.turns.iter().any(TurnDraft::can_be_waited_for) {
             tx.notes.committed.push(instance.id);

@@ -8,7 +8,7 @@ use super::Op;
 use crate::error::OpError;
 use crate::tables::instances::{self, Instance};
 use crate::tables::{
-    Sql, custom_status, executions, hidden, history, kv, long_texts, mailboxes, messages, work,
+    Sql, custom_status, executions, hidden, history, kv, mailboxes, messages, work,
 };
 use crate::tx::Tx;
 
@@ -146,7 +146,7 @@ fn delete_one(tx: &mut Tx<'_>, id: &str, result: &mut DeleteInstanceResult) -> S
     result.executions_deleted += executions::delete_all(c, key)? as u64;
     result.events_deleted += history::delete_all(c, key)? as u64;
     kv::delete_all(c, key)?;
-    long_texts::delete_all(c, key)?;
+    tx.delete_long_texts(key)?;
     custom_status::delete(c, key)?;
     instances::delete(c, key)
 }
