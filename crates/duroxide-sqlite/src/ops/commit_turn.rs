@@ -27,7 +27,8 @@ use crate::tx::Tx;
 pub(crate) struct CommitTurn {
     key: i64,
     secret: Secret,
-    turns: Vec<TurnDraft>,
+    /// Or why they are refused, if the lock is valid.
+    turns: Result<Vec<TurnDraft>, Refusal>,
 }
 
 /// What one turn changes.
@@ -45,22 +46,23 @@ struct TurnDraft {
 }
 
 impl CommitTurn {
-    /// Serialises a commit; whatever can be refused without looking at the store is refused.
+    /// Serialises a commit; whatever can be refused without looking at the store will be.
     pub(crate) fn of(token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(token)?;
         let mut longs = Longs::default();
         let turns = commit.turns()?.into_iter().map(|turn| TurnDraft::of(turn, &mut longs));
-        let turns = turns.collect::<Result<_, _>>()?;
+        let turns = turns.collect();
         Ok(Self { key, secret, turns })
     }
 
-    fn check(&self, tx: &Tx<'_>) -> Result<Instance, OpError> {
+    fn check(&self, tx: &Tx<'_>) -> Result<(Instance, &[TurnDraft]), OpError> {
         check_lock(tx, self.key, &self.secret)?;
-        for turn in &self.turns {
+        let turns = self.turns.as_ref().map_err(Refusal::clone)?;
+        for turn in turns {
             turn.events.check(tx, self.key, turn.execution)?;
         }
         let instance = instances::by_key(tx.connection, self.key)?;
-        Ok(instance.ok_or(Refusal::UnknownToken)?)
+        Ok((instance.ok_or(Refusal::UnknownToken)?, turns))
     }
 }
 
@@ -68,20 +70,20 @@ impl Op for CommitTurn {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        let mut instance = self.check(tx)?;
+        let (mut instance, turns) = self.check(tx)?;
         messages::delete_taken(tx.connection, self.key)?; // R8.42
-        for turn in &self.turns {
+        for turn in turns {
             turn.record(tx, &mut instance)?;
         }
         mailbox::unlock_used(tx, &instance)?; // R8.54
-        for turn in &self.turns {
+        for turn in turns {
             turn.record_messages(tx, &instance)?;
         }
-        if self.turns.iter().all(|turn| turn.events.rows.is_empty()) {
+        if turns.iter().all(|turn| turn.events.rows.is_empty()) {
             // Nobody wanted the messages: their texts go with them.
             long_texts::sweep(tx.connection, self.key)?;
         }
-        if self.turns.iter().any(TurnDraft::can_be_waited_for) {
+        if turns.iter().any(TurnDraft::can_be_waited_for) {
             tx.notes.committed.push(instance.id);
         }
         Ok(())
