@@ -10,6 +10,7 @@ use duroxide_core::provider::{
 
 use crate::database::Db;
 use crate::error::Failure;
+use crate::long::{decode, whole};
 use crate::ops::{
     AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn, TakenWork,
 };
@@ -120,15 +121,15 @@ impl SqliteProvider {
             let taken = self.writer.wait_for(fetch.clone(), patience).await?;
             let found_nothing = taken.is_empty();
             let (mut all, mut unclaimed, mut bad) = (Vec::new(), Vec::new(), Vec::new());
-            for TakenWork { seq, secret, attempts, payload } in taken {
+            for TakenWork { seq, secret, attempts, payload, mut apart } in taken {
                 let lock = Unclaimed::new(&self.writer, Place::Work(seq), secret);
-                match serde_json::from_str(&payload) {
+                match decode(&payload, &mut apart) {
                     Ok(item) => {
                         all.push((item, token::write(Place::Work(seq), &secret), attempts));
                         unclaimed.push(lock);
                     }
-                    Err(error) => {
-                        let why = error.to_string();
+                    Err(why) => {
+                        let payload = whole(payload, apart);
                         bad.push((lock, BuryWork { seq, secret, payload, why }));
                     }
                 }
@@ -185,15 +186,15 @@ impl Drop for Unclaimed<'_> {
 fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let mut messages = Vec::with_capacity(taken.messages.len());
     let mut undecodable = Vec::new();
-    for message in &taken.messages {
-        match serde_json::from_str::<WorkItem>(&message.payload) {
+    for mut message in taken.messages {
+        match decode::<WorkItem>(&message.payload, &mut message.apart) {
             Ok(item) if item.orchestration_key() == Some(taken.instance.as_str()) => {
                 messages.push(item);
             }
             Ok(item) => {
                 undecodable.push((message.seq, format!("it is for {:?}", item.orchestration_key())))
             }
-            Err(error) => undecodable.push((message.seq, error.to_string())),
+            Err(why) => undecodable.push((message.seq, why)),
         }
     }
     if !undecodable.is_empty() {

@@ -21,9 +21,9 @@
 //!
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
 //! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
-//! `mailbox.rs` (which instance is served next), `tables/` (statements), `queries/` and `readers.rs`
-//! (reads), `owners.rs` (who still lives), `inspect.rs` (a look at a
-//! file before it is opened), `schema.rs` and `migrations/`.
+//! `mailbox.rs` (which instance is served next), `long.rs` (texts that are stored apart), `tables/`
+//! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (who still lives), `inspect.rs` (a
+//! look at a file before it is opened), `schema.rs` and `migrations/`.
 
 mod url;
 mod options;
@@ -34,6 +34,7 @@ mod admin;
 mod fetch;
 mod writer;
 mod ops;
+mod long;
 mod mailbox;
 mod mend;
 mod tx;

@@ -3,10 +3,11 @@
 //! After each of these steps the mailbox row says what a look at all the messages would say, so that
 //! a fetch finds the next turn by an index and nothing else.
 
+use crate::long::whole;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Arrival, Kind, Message};
-use crate::tables::{Sql, hidden, ms_in, ms_out, work};
+use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, work};
 use crate::tx::Tx;
 
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
@@ -40,13 +41,19 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.time_has_passed, true) {
         return Ok(());
     }
-    for due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
+    for mut due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
         hidden::delete(tx.connection, &due)?;
         let Some(instance) = instances::by_key(tx.connection, due.instance)? else {
-            tx.bury("", due.payload, NOBODY)?;
+            long_texts::fetch(tx.connection, due.instance, &mut due.apart)?;
+            tx.bury("", whole(due.payload, due.apart), NOBODY)?;
             continue;
         };
-        let message = Message { kind: due.kind, attempts: due.attempts, payload: &due.payload };
+        let message = Message {
+            kind: due.kind,
+            attempts: due.attempts,
+            payload: &due.payload,
+            long_text: due.apart.map(|apart| apart.key),
+        };
         deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
     }
     for key in mailboxes::due(tx.connection, tx.now, DUE_AT_ONCE)? {
@@ -69,8 +76,8 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
     }
     for key in mailboxes::undeliverable(tx.connection, DUE_AT_ONCE)? {
         let reason = "queue message for an instance that does not exist";
-        for message in messages::read(tx.connection, key)? {
-            bury(tx, key, message.seq, reason)?;
+        for seq in messages::positions(tx.connection, key)? {
+            bury(tx, key, seq, reason)?;
         }
         settle(tx, key)?;
     }
@@ -79,17 +86,18 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
 
 /// Gives up a mailbox whose instance is missing: it must not keep others waiting.
 pub(crate) fn bury_all(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
-    for message in messages::read(tx.connection, key)? {
-        bury(tx, key, message.seq, NOBODY)?;
+    for seq in messages::positions(tx.connection, key)? {
+        bury(tx, key, seq, NOBODY)?;
     }
     mailboxes::delete(tx.connection, key)
 }
 
 /// Takes one message out of its mailbox, for people to look at.
 pub(crate) fn bury(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()> {
-    let Some(payload) = messages::delete(tx.connection, key, seq)? else { return Ok(()) };
+    let Some((payload, apart)) = messages::delete(tx.connection, key, seq)? else { return Ok(()) };
     let instance = instances::by_key(tx.connection, key)?;
-    tx.bury(instance.as_ref().map_or("", |instance| &instance.id), payload, reason)
+    let id = instance.as_ref().map_or("", |instance| &instance.id);
+    tx.bury(id, whole(payload, apart), reason)
 }
 
 /// Opens a mailbox whose lock was given back.
@@ -172,9 +180,12 @@ fn put_judged(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i6
 }
 
 /// Removes a mailbox that is empty, and the name with it if nothing else speaks of it.
-fn forget(tx: &Tx<'_>, key: i64) -> Sql<()> {
+fn forget(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     mailboxes::delete(tx.connection, key)?;
-    instances::delete_if_mere_name(tx.connection, key)
+    if instances::delete_if_mere_name(tx.connection, key)? {
+        tx.delete_long_texts(key)?;
+    }
+    Ok(())
 }
 
 /// What can be done with a mailbox that nobody has locked.

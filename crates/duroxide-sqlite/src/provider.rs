@@ -14,6 +14,7 @@ use duroxide_core::provider::{
 };
 
 use crate::error::Failure;
+use crate::long::Longs;
 use crate::ops::{
     AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitTurn, Delta,
     EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn, RenewWork,
@@ -102,7 +103,7 @@ impl Provider for SqliteProvider {
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
         let enqueue = async {
-            let draft = MessageDraft::of(&item)?;
+            let draft = MessageDraft::of(&item, &mut Longs::default())?;
             self.writer.run(EnqueueMessage { draft, delay_ms: delay.map_or(0, millis) }).await
         };
         enqueue.await.map_err(during("enqueue_for_orchestrator"))
@@ -130,7 +131,7 @@ impl Provider for SqliteProvider {
         new_events: Vec<Event>,
     ) -> Result<(), ProviderError> {
         let append = async {
-            let events = Delta::of(execution_id, &new_events)?;
+            let events = Delta::of(execution_id, &new_events, &mut Longs::default())?;
             let instance = instance.to_owned();
             self.writer.run(AppendEvents { instance, execution: execution_id, events }).await
         };
@@ -138,7 +139,10 @@ impl Provider for SqliteProvider {
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        let enqueue = async { self.writer.run(EnqueueWork(WorkDraft::of(&item)?)).await };
+        let enqueue = async {
+            let draft = WorkDraft::of(&item, &mut Longs::default())?;
+            self.writer.run(EnqueueWork(draft)).await
+        };
         enqueue.await.map_err(during("enqueue_for_worker"))
     }
 

@@ -10,7 +10,10 @@ use crate::error::SqliteError;
 const APPLICATION_ID: i32 = 0x6478_7264;
 
 /// What leads from each version to the next.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_long_texts.sql"),
+];
 
 /// Newest schema this library knows.
 pub(crate) const NEWEST: u32 = MIGRATIONS.len() as u32;

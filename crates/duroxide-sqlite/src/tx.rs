@@ -1,12 +1,15 @@
 //! A transaction in progress, as operations see it: the data, the time, and what they note for later.
 
+use std::sync::Arc;
+
 use semver::Version;
 
 use duroxide_core::provider::DeadLetter;
 
 use crate::database::Db;
+use crate::long::Long;
 use crate::tables::instances::{self, Instance};
-use crate::tables::{Sql, dead_letters, executions, nodes, pins};
+use crate::tables::{Sql, dead_letters, executions, long_texts, nodes, pins};
 
 /// What every transaction of a store has in common.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +35,8 @@ pub(crate) struct Tx<'c> {
     pub(crate) time_has_passed: bool,
     /// Whether what cannot be delivered has been given up.
     pub(crate) has_buried: bool,
+    /// The long text kept last, for whom and where: the next row often has the same.
+    kept: Option<(i64, Arc<Long>, i64)>,
     /// Rows the connection had changed before.
     changes: u64,
 }
@@ -70,6 +75,7 @@ impl<'c> Tx<'c> {
             pins: None,
             time_has_passed: false,
             has_buried: false,
+            kept: None,
             changes,
         }
     }
@@ -128,6 +134,27 @@ impl<'c> Tx<'c> {
         }
         self.pins = None; // Read again when it is needed next: it may be new.
         pins::number_of(self.connection, &version.to_string())
+    }
+
+    /// Keeps the long text of a row, if it has one; its key.
+    pub(crate) fn keep(&mut self, instance: i64, long: Option<&Arc<Long>>) -> Sql<Option<i64>> {
+        let Some(long) = long else { return Ok(None) };
+        if let Some((owner, known, key)) = &self.kept
+            && *owner == instance
+            && Arc::ptr_eq(known, long)
+        {
+            return Ok(Some(*key));
+        }
+        let key = long_texts::keep(self.connection, instance, long.hash, &long.text)?;
+        self.kept = Some((instance, Arc::clone(long), key));
+        Ok(Some(key))
+    }
+
+    /// Forgets the long texts of an instance that is no more.
+    pub(crate) fn delete_long_texts(&mut self, instance: i64) -> Sql<()> {
+        self.kept = None;
+        long_texts::delete_all(self.connection, instance)?;
+        Ok(())
     }
 
     /// Takes a message out of circulation, for people to look at (R8.137).

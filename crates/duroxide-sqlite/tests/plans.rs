@@ -52,7 +52,7 @@ fn first_turn(instance: &str) -> TurnCommit {
         EventKind::OrchestrationStarted {
             name: "Main".to_owned(),
             version: "1.0.0".to_owned(),
-            input: "x".to_owned(),
+            input: "x".repeat(2000),
             parent_instance: None,
             parent_id: None,
             parent_execution_id: None,
@@ -120,7 +120,7 @@ fn last_turn(instance: &str) -> TurnCommit {
 
 /// Everything that happens all the time, once or more.
 async fn hot_operations(store: &SqliteProvider, instance: &str) {
-    store.enqueue_for_orchestrator(start(instance, "x"), None).await.unwrap();
+    store.enqueue_for_orchestrator(start(instance, &"x".repeat(2000)), None).await.unwrap();
     store.enqueue_for_orchestrator(raise(instance), Some(Duration::from_millis(1))).await.unwrap();
     store.enqueue_for_orchestrator(raise("nobody"), None).await.unwrap();
     let turn = fetch_turn(store).await;

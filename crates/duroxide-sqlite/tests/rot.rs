@@ -104,7 +104,8 @@ fn judge(table: &str, column: &str, value: &str, outcome: &Outcome) -> Option<St
     };
     // Values that are as good as the right ones: nothing can tell.
     let is_plausible =
-        matches!((table, column, value), ("kv", ..) | ("work", "payload", "(another)"));
+        matches!((table, column, value), ("kv", ..) | ("work", "payload", "(another)"))
+            || (table, column) == ("long_texts", "text");
     (!is_told && !is_plausible).then(|| format!("{harmed:?}, and nothing tells"))
 }
 

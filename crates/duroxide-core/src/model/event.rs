@@ -297,3 +297,39 @@ pub enum EventKind {
     #[serde(rename = "KeyValuesCleared")]
     KeyValuesCleared,
 }
+
+/// The text that users fill, where there is one and it may be long.
+macro_rules! payload {
+    ($kind:expr) => {
+        match $kind {
+            Self::OrchestrationStarted { input: text, .. }
+            | Self::OrchestrationCompleted { output: text }
+            | Self::ActivityScheduled { input: text, .. }
+            | Self::ActivityCompleted { result: text }
+            | Self::ExternalEvent { data: text, .. }
+            | Self::OrchestrationChained { input: text, .. }
+            | Self::SubOrchestrationScheduled { input: text, .. }
+            | Self::SubOrchestrationCompleted { result: text }
+            | Self::OrchestrationContinuedAsNew { input: text }
+            | Self::QueueEventDelivered { data: text, .. } => Some(text),
+            #[cfg(feature = "replay-version-test")]
+            Self::ExternalEvent2 { data: text, .. } => Some(text),
+            _ => None,
+        }
+    };
+}
+
+impl EventKind {
+    /// The input, result or data in it, for stores that keep long texts apart. Key-value data, which
+    /// stores hold elsewhere too, and error details are none.
+    #[doc(hidden)]
+    pub fn payload(&self) -> Option<&String> {
+        payload!(self)
+    }
+
+    /// The same, to be taken out or put back.
+    #[doc(hidden)]
+    pub fn payload_mut(&mut self) -> Option<&mut String> {
+        payload!(self)
+    }
+}

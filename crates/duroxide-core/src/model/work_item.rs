@@ -166,7 +166,40 @@ pub enum WorkItem {
     },
 }
 
+/// The text that users fill, where there is one and it may be long.
+macro_rules! payload {
+    ($item:expr) => {
+        match $item {
+            Self::StartOrchestration { input: text, .. }
+            | Self::ActivityExecute { input: text, .. }
+            | Self::ActivityCompleted { result: text, .. }
+            | Self::ExternalRaised { data: text, .. }
+            | Self::SubOrchCompleted { result: text, .. }
+            | Self::ContinueAsNew { input: text, .. }
+            | Self::QueueMessage { data: text, .. } => Some(text),
+            #[cfg(feature = "replay-version-test")]
+            Self::ExternalRaised2 { data: text, .. } => Some(text),
+            Self::ActivityFailed { .. }
+            | Self::TimerFired { .. }
+            | Self::SubOrchFailed { .. }
+            | Self::CancelInstance { .. } => None,
+        }
+    };
+}
+
 impl WorkItem {
+    /// The input, result or data in it, for stores that keep long texts apart. Error details are none.
+    #[doc(hidden)]
+    pub fn payload(&self) -> Option<&String> {
+        payload!(self)
+    }
+
+    /// The same, to be taken out or put back.
+    #[doc(hidden)]
+    pub fn payload_mut(&mut self) -> Option<&mut String> {
+        payload!(self)
+    }
+
     /// The instance whose orchestrator queue this item belongs to; `None` for worker items.
     pub fn orchestration_key(&self) -> Option<&str> {
         match self {

@@ -1,6 +1,7 @@
 //! The commit of a turn (R8.40 – R8.62): everything is checked first, then everything happens.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use duroxide_core::model::{Event, EventKind, WorkItem};
 use duroxide_core::provider::{
@@ -10,11 +11,13 @@ use duroxide_core::provider::{
 use super::Op;
 use super::enqueue::{MessageDraft, WorkDraft};
 use crate::error::OpError;
+use crate::long::{Long, Longs};
 use crate::mailbox;
 use crate::tables::executions::{self, Execution, RUNNING};
 use crate::tables::history::{self, EventRow};
 use crate::tables::instances::{self, Identity, Instance};
 use crate::tables::kv::{self, Change};
+use crate::tables::long_texts::{self, Apart};
 use crate::tables::{Sql, custom_status, mailboxes, messages, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
@@ -24,7 +27,8 @@ use crate::tx::Tx;
 pub(crate) struct CommitTurn {
     key: i64,
     secret: Secret,
-    turns: Vec<TurnDraft>,
+    /// Or why they are refused, if the lock is valid.
+    turns: Result<Vec<TurnDraft>, Refusal>,
 }
 
 /// What one turn changes.
@@ -36,24 +40,29 @@ struct TurnDraft {
     /// Messages with the time they become visible, if that is not now.
     messages: Vec<(MessageDraft, Option<u64>)>,
     metadata: ExecutionMetadata,
+    /// The output, if it is long: then it is not there.
+    long_output: Option<Arc<Long>>,
     cancelled: Vec<ScheduledActivityIdentifier>,
 }
 
 impl CommitTurn {
-    /// Serialises a commit; whatever can be refused without looking at the store is refused.
+    /// Serialises a commit; whatever can be refused without looking at the store will be.
     pub(crate) fn of(token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(token)?;
-        let turns = commit.turns()?.into_iter().map(TurnDraft::of).collect::<Result<_, _>>()?;
+        let mut longs = Longs::default();
+        let turns = commit.turns()?.into_iter().map(|turn| TurnDraft::of(turn, &mut longs));
+        let turns = turns.collect();
         Ok(Self { key, secret, turns })
     }
 
-    fn check(&self, tx: &Tx<'_>) -> Result<Instance, OpError> {
+    fn check(&self, tx: &Tx<'_>) -> Result<(Instance, &[TurnDraft]), OpError> {
         check_lock(tx, self.key, &self.secret)?;
-        for turn in &self.turns {
+        let turns = self.turns.as_ref().map_err(Refusal::clone)?;
+        for turn in turns {
             turn.events.check(tx, self.key, turn.execution)?;
         }
         let instance = instances::by_key(tx.connection, self.key)?;
-        Ok(instance.ok_or(Refusal::UnknownToken)?)
+        Ok((instance.ok_or(Refusal::UnknownToken)?, turns))
     }
 }
 
@@ -61,16 +70,20 @@ impl Op for CommitTurn {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        let mut instance = self.check(tx)?;
+        let (mut instance, turns) = self.check(tx)?;
         messages::delete_taken(tx.connection, self.key)?; // R8.42
-        for turn in &self.turns {
+        for turn in turns {
             turn.record(tx, &mut instance)?;
         }
         mailbox::unlock_used(tx, &instance)?; // R8.54
-        for turn in &self.turns {
+        for turn in turns {
             turn.record_messages(tx, &instance)?;
         }
-        if self.turns.iter().any(TurnDraft::can_be_waited_for) {
+        if turns.iter().all(|turn| turn.events.rows.is_empty()) {
+            // Nobody wanted the messages: their texts go with them.
+            long_texts::sweep(tx.connection, self.key)?;
+        }
+        if turns.iter().any(TurnDraft::can_be_waited_for) {
             tx.notes.committed.push(instance.id);
         }
         Ok(())
@@ -78,16 +91,20 @@ impl Op for CommitTurn {
 }
 
 impl TurnDraft {
-    fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
-        let events = Delta::of(commit.execution_id, &commit.history_delta)?;
-        let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
-        let message = |item| Ok((MessageDraft::of(item)?, due_time(item)));
+    fn of(commit: &TurnCommit, longs: &mut Longs) -> Result<Self, Refusal> {
+        let events = Delta::of(commit.execution_id, &commit.history_delta, longs)?;
+        let work = commit.worker_items.iter().map(|item| WorkDraft::of(item, longs));
+        let work = work.collect::<Result<_, _>>()?;
+        let mut metadata = commit.metadata.clone();
+        let long_output = longs.take(&mut metadata.output);
+        let message = |item| Ok((MessageDraft::of(item, longs)?, due_time(item)));
         Ok(Self {
             execution: commit.execution_id,
             events,
             work,
             messages: commit.orchestrator_items.iter().map(message).collect::<Result<_, _>>()?,
-            metadata: commit.metadata.clone(),
+            metadata,
+            long_output,
             cancelled: commit.cancelled_activities.clone(),
         })
     }
@@ -161,6 +178,7 @@ impl TurnDraft {
             execution.completed_at = (status != RUNNING).then_some(tx.now);
             execution.status.clone_from(status);
             execution.output.clone_from(&self.metadata.output);
+            execution.long_output = tx.keep(key, self.long_output.as_ref())?.map(Apart::to);
         }
         executions::put(tx.connection, key, &execution)?;
         Ok(execution.pin)
@@ -213,7 +231,8 @@ impl TurnDraft {
 /// Events about to be stored, and what they mean for other tables.
 #[derive(Debug)]
 pub(crate) struct Delta {
-    rows: Vec<EventRow>,
+    /// Events, and the long texts that they are to refer to.
+    rows: Vec<(EventRow, Option<Arc<Long>>)>,
     started: Option<u64>,
     outcome: Option<u64>,
     custom_status: Option<Option<String>>,
@@ -222,7 +241,11 @@ pub(crate) struct Delta {
 
 impl Delta {
     /// Serialises events. Ids have to be assigned and different (R8.61, R8.62).
-    pub(crate) fn of(execution_id: u64, events: &[Event]) -> Result<Self, Refusal> {
+    pub(crate) fn of(
+        execution_id: u64,
+        events: &[Event],
+        longs: &mut Longs,
+    ) -> Result<Self, Refusal> {
         let mut delta = Self {
             rows: Vec::with_capacity(events.len()),
             started: None,
@@ -240,7 +263,7 @@ impl Delta {
                 return Err(Refusal::DuplicateEvent { execution_id, event_id });
             }
             delta.note_kind(event_id, &event.kind);
-            let row = EventRow::of(event);
+            let row = EventRow::of(event, longs);
             delta.rows.push(row.map_err(|error| Refusal::UnreadableHistory(error.to_string()))?);
         }
         Ok(delta)
@@ -248,11 +271,11 @@ impl Delta {
 
     /// Whether none of the ids is taken (R8.62). Appending is the common case and costs one look.
     pub(crate) fn check(&self, tx: &Tx<'_>, key: i64, execution: u64) -> Result<(), OpError> {
-        let Some(lowest) = self.rows.iter().map(|row| row.event).min() else { return Ok(()) };
+        let Some(lowest) = self.rows.iter().map(|(row, _)| row.event).min() else { return Ok(()) };
         if history::last_event_id(tx.connection, key, execution)? < lowest {
             return Ok(());
         }
-        for row in &self.rows {
+        for (row, _) in &self.rows {
             if history::get(tx.connection, key, execution, row.event)?.is_some() {
                 let (execution_id, event_id) = (execution, row.event);
                 return Err(Refusal::DuplicateEvent { execution_id, event_id }.into());
@@ -262,8 +285,12 @@ impl Delta {
     }
 
     /// Stores the events.
-    pub(crate) fn append(&self, tx: &Tx<'_>, key: i64, execution: u64) -> Sql<()> {
-        self.rows.iter().try_for_each(|row| history::insert(tx.connection, key, execution, row))
+    pub(crate) fn append(&self, tx: &mut Tx<'_>, key: i64, execution: u64) -> Sql<()> {
+        for (row, long) in &self.rows {
+            let long_text = tx.keep(key, long.as_ref())?;
+            history::insert(tx.connection, key, execution, row, long_text)?;
+        }
+        Ok(())
     }
 
     /// What the events say about their execution.

@@ -146,6 +146,7 @@ fn delete_one(tx: &mut Tx<'_>, id: &str, result: &mut DeleteInstanceResult) -> S
     result.executions_deleted += executions::delete_all(c, key)? as u64;
     result.events_deleted += history::delete_all(c, key)? as u64;
     kv::delete_all(c, key)?;
+    tx.delete_long_texts(key)?;
     custom_status::delete(c, key)?;
     instances::delete(c, key)
 }

@@ -1,10 +1,13 @@
 //! A message or an activity into its queue.
 
+use std::sync::Arc;
+
 use duroxide_core::model::{WorkItem, kind_of};
 use duroxide_core::provider::Refusal;
 
 use super::{Lasts, Op};
 use crate::error::OpError;
+use crate::long::{Long, Longs};
 use crate::mailbox;
 use crate::tables::Sql;
 use crate::tables::instances::Instance;
@@ -18,11 +21,12 @@ pub(crate) struct MessageDraft {
     pub(crate) instance: String,
     kind: Kind,
     payload: String,
+    long: Option<Arc<Long>>,
 }
 
 impl MessageDraft {
     /// Refuses activities (R8.10).
-    pub(crate) fn of(item: &WorkItem) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem, longs: &mut Longs) -> Result<Self, Refusal> {
         let instance =
             item.orchestration_key().ok_or_else(|| Refusal::NotAMessage(kind_of(item)))?.to_owned();
         let kind = match item {
@@ -30,12 +34,14 @@ impl MessageDraft {
             WorkItem::QueueMessage { .. } => Kind::Queue,
             _ => Kind::Any,
         };
-        Ok(Self { instance, kind, payload: json(item) })
+        let (payload, long) = encode(item, longs);
+        Ok(Self { instance, kind, payload, long })
     }
 
     /// Puts it into the mailbox of its instance.
     pub(crate) fn post(&self, tx: &mut Tx<'_>, instance: &Instance, visible_at: u64) -> Sql<()> {
-        let message = Message { kind: self.kind, attempts: 0, payload: &self.payload };
+        let long_text = tx.keep(instance.key, self.long.as_ref())?;
+        let message = Message { kind: self.kind, attempts: 0, payload: &self.payload, long_text };
         mailbox::post(tx, instance, visible_at, message)
     }
 }
@@ -49,22 +55,25 @@ pub(crate) struct WorkDraft {
     tag: Option<String>,
     session: Option<String>,
     payload: String,
+    long: Option<Arc<Long>>,
 }
 
 impl WorkDraft {
     /// Refuses everything that is no activity.
-    pub(crate) fn of(item: &WorkItem) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem, longs: &mut Longs) -> Result<Self, Refusal> {
         let WorkItem::ActivityExecute { instance, execution_id, id, session_id, tag, .. } = item
         else {
             return Err(Refusal::NotWork(kind_of(item)));
         };
+        let (payload, long) = encode(item, longs);
         Ok(Self {
             instance: instance.clone(),
             execution: *execution_id,
             activity: *id,
             tag: tag.clone(),
             session: session_id.clone(),
-            payload: json(item),
+            payload,
+            long,
         })
     }
 
@@ -79,6 +88,7 @@ impl WorkDraft {
             tag: self.tag.as_deref(),
             session: self.session.as_deref(),
             payload: &self.payload,
+            long_text: tx.keep(instance, self.long.as_ref())?,
         };
         work::insert(tx.connection, seq, new)
     }
@@ -118,7 +128,7 @@ impl Op for EnqueueWork {
     }
 }
 
-fn json(item: &WorkItem) -> String {
+fn encode(item: &WorkItem, longs: &mut Longs) -> (String, Option<Arc<Long>>) {
     // Items are plain data: strings, numbers, options and lists. There is nothing to go wrong.
-    serde_json::to_string(item).unwrap_or_default()
+    longs.encode(item).unwrap_or_default()
 }

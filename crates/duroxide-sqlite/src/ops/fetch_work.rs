@@ -9,6 +9,7 @@ use super::{AbandonWork, Lasts, Op};
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
+use crate::tables::long_texts::Apart;
 use crate::tables::sessions::{self, Claim};
 use crate::tables::work::{self, Payload, Tags};
 use crate::token::{Secret, fresh_secret};
@@ -32,6 +33,7 @@ pub(crate) struct TakenWork {
     pub(crate) secret: Secret,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
+    pub(crate) apart: Option<Apart>,
 }
 
 impl Op for FetchWork {
@@ -120,8 +122,8 @@ impl FetchWork {
             // The same owner may be waiting elsewhere for the rows behind this one.
             tx.notes.work_ready = true;
         }
-        let (attempts, payload) = (found.attempts.saturating_add(1), found.payload);
-        Ok(TakenWork { seq, secret, attempts, payload })
+        let attempts = found.attempts.saturating_add(1);
+        Ok(TakenWork { seq, secret, attempts, payload: found.payload, apart: found.apart })
     }
 
     fn tags(&self) -> Tags<'_> {

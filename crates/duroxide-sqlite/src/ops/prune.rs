@@ -7,7 +7,7 @@ use super::delete::{candidates, limit};
 use crate::error::OpError;
 use crate::tables::executions::Execution;
 use crate::tables::instances::{self, Instance};
-use crate::tables::{Sql, executions, history};
+use crate::tables::{Sql, executions, history, long_texts};
 use crate::tx::Tx;
 
 /// Removes old executions of an instance.
@@ -58,6 +58,9 @@ fn prune(tx: &Tx<'_>, instance: &Instance, options: &PruneOptions) -> Sql<PruneR
     for number in prunable(&executions::list(c, instance.key)?, current, options) {
         result.events_deleted += history::delete(c, instance.key, number)? as u64;
         result.executions_deleted += executions::delete(c, instance.key, number)? as u64;
+    }
+    if 0 < result.executions_deleted {
+        long_texts::sweep(c, instance.key)?; // Later executions may have the same texts.
     }
     Ok(result)
 }

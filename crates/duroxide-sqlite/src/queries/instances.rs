@@ -7,7 +7,8 @@ use duroxide_core::provider::{ExecutionInfo, InstanceInfo, InstanceTree, Refusal
 
 use crate::database::Db;
 use crate::error::OpError;
-use crate::tables::{executions, history, instances};
+use crate::tables::executions::Execution;
+use crate::tables::{executions, history, instances, long_texts};
 
 /// An instance as a whole.
 pub(crate) fn info(c: Db<'_>, instance: &str) -> Result<InstanceInfo, OpError> {
@@ -20,8 +21,8 @@ pub(crate) fn info(c: Db<'_>, instance: &str) -> Result<InstanceInfo, OpError> {
         orchestration_name: identity.name,
         orchestration_version: identity.version,
         current_execution_id: identity.execution,
+        output: output(c, known.key, instance, &execution)?,
         status: execution.status,
-        output: execution.output,
         created_at: identity.created_at,
         updated_at: identity.updated_at,
         parent_instance_id: identity.parent,
@@ -36,8 +37,8 @@ pub(crate) fn execution(c: Db<'_>, instance: &str, number: u64) -> Result<Execut
     let event_count = history::count(c, known.key, number)?;
     Ok(ExecutionInfo {
         execution_id: number,
+        output: output(c, known.key, instance, &execution)?,
         status: execution.status,
-        output: execution.output,
         started_at: execution.started_at,
         completed_at: execution.completed_at,
         event_count: usize::try_from(event_count).unwrap_or(usize::MAX),
@@ -78,4 +79,17 @@ pub(crate) fn tree(c: Db<'_>, root: &str) -> Result<InstanceTree, OpError> {
         }
     }
     Ok(InstanceTree { root_id: root.to_owned(), all_ids })
+}
+
+fn output(
+    c: Db<'_>,
+    key: i64,
+    instance: &str,
+    execution: &Execution,
+) -> Result<Option<String>, OpError> {
+    let mut apart = execution.long_output.clone();
+    long_texts::fetch(c, key, &mut apart)?;
+    let Some(mut apart) = apart else { return Ok(execution.output.clone()) };
+    let unreadable = |why| format!("output of execution {} of {instance}: {why}", execution.number);
+    Ok(Some(apart.take_text().map_err(|why| Refusal::UnreadableHistory(unreadable(why)))?))
 }

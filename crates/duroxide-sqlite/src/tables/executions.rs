@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 
+use super::long_texts::{Apart, reference};
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
 use crate::database::Db;
 
@@ -22,6 +23,8 @@ pub(crate) struct Execution {
     /// Id of its last Completed or Failed event, which decides the status (R6.20).
     pub(crate) outcome: Option<u64>,
     pub(crate) output: Option<String>,
+    /// Where the output is, if it is long.
+    pub(crate) long_output: Option<Apart>,
 }
 
 impl Execution {
@@ -36,6 +39,7 @@ impl Execution {
             started: None,
             outcome: None,
             output: None,
+            long_output: None,
         }
     }
 
@@ -47,7 +51,8 @@ impl Execution {
 
 macro_rules! columns {
     () => {
-        "number, status, coalesce(pin, 0), started_at, completed_at, started, outcome, output"
+        "number, status, coalesce(pin, 0), started_at, completed_at, started, outcome, output,
+         long_text"
     };
 }
 
@@ -61,6 +66,7 @@ fn read(row: &Row<'_>) -> Sql<Execution> {
         started: number(row, 5)?.map(id_out),
         outcome: number(row, 6)?.map(id_out),
         output: optional_text(row, 7)?,
+        long_output: reference(row, 8)?,
     })
 }
 
@@ -102,11 +108,13 @@ pub(crate) fn put(c: Db<'_>, instance: i64, execution: &Execution) -> Sql<()> {
     run(
         c,
         "INSERT INTO executions
-         (instance, number, status, pin, started_at, completed_at, started, outcome, output)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         (instance, number, status, pin, started_at, completed_at, started, outcome, output,
+         long_text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
          ON CONFLICT (instance, number) DO UPDATE SET status = excluded.status, pin = excluded.pin,
          completed_at = excluded.completed_at, started = excluded.started,
-         outcome = excluded.outcome, output = excluded.output",
+         outcome = excluded.outcome, output = excluded.output,
+         long_text = excluded.long_text",
         params![
             instance,
             id_in(execution.number),
@@ -116,7 +124,8 @@ pub(crate) fn put(c: Db<'_>, instance: i64, execution: &Execution) -> Sql<()> {
             execution.completed_at.map(ms_in),
             execution.started.map(id_in),
             execution.outcome.map(id_in),
-            execution.output
+            execution.output,
+            execution.long_output.as_ref().map(|apart| apart.key)
         ],
     )?;
     Ok(())

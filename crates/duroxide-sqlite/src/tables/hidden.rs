@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::long_texts::{Apart, reference};
 use super::messages::{Kind, Message};
 use super::{Sql, all, first, ms_in, run, text};
 use crate::database::Db;
@@ -15,6 +16,7 @@ pub(crate) struct Due {
     pub(crate) kind: Kind,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
+    pub(crate) apart: Option<Apart>,
 }
 
 pub(crate) fn insert(
@@ -26,15 +28,16 @@ pub(crate) fn insert(
 ) -> Sql<()> {
     run(
         c,
-        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             ms_in(visible_at),
             seq,
             instance,
             message.kind as i64,
             message.attempts,
-            message.payload
+            message.payload,
+            message.long_text
         ],
     )?;
     Ok(())
@@ -44,7 +47,7 @@ pub(crate) fn insert(
 pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
     all(
         c,
-        "SELECT visible_at, seq, instance, kind, attempts, payload FROM hidden
+        "SELECT visible_at, seq, instance, kind, attempts, payload, long_text FROM hidden
          WHERE visible_at <= ?1 ORDER BY visible_at, seq LIMIT ?2",
         params![ms_in(now), limit],
         |row| {
@@ -59,6 +62,7 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
                 },
                 attempts: row.get(4)?,
                 payload: text(row, 5)?,
+                apart: reference(row, 6)?,
             })
         },
     )

@@ -1,37 +1,48 @@
 //! Events, clustered by instance, execution and id. What is in the key is not in the body.
 
+use std::sync::Arc;
+
 use rusqlite::{Row, params};
 
-use duroxide_core::model::{Event, EventKind};
+use duroxide_core::model::Event;
 
+use super::long_texts::{self, Apart, reference};
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
 use crate::database::Db;
+use crate::long::{Long, Longs, decode};
 
 /// An event as it is stored.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct EventRow {
     pub(crate) event: u64,
     pub(crate) source: Option<u64>,
     pub(crate) at: u64,
     pub(crate) stamp: String,
     pub(crate) body: String,
+    pub(crate) apart: Option<Apart>,
 }
 
 impl EventRow {
-    /// The stored form of an event.
-    pub(crate) fn of(event: &Event) -> Result<Self, serde_json::Error> {
-        Ok(Self {
+    /// The stored form of an event, and the long text that it is to refer to.
+    pub(crate) fn of(
+        event: &Event,
+        longs: &mut Longs,
+    ) -> Result<(Self, Option<Arc<Long>>), serde_json::Error> {
+        let (body, long) = longs.encode(&event.kind)?;
+        let row = Self {
             event: event.event_id,
             source: event.source_event_id,
             at: event.timestamp_ms,
             stamp: event.duroxide_version.clone(),
-            body: serde_json::to_string(&event.kind)?,
-        })
+            body,
+            apart: None,
+        };
+        Ok((row, long))
     }
 
     /// The event again; an error text that names it if it makes no sense.
-    pub(crate) fn into_event(self, instance: &str, execution: u64) -> Result<Event, String> {
-        let kind: EventKind = serde_json::from_str(&self.body).map_err(|error| {
+    pub(crate) fn into_event(mut self, instance: &str, execution: u64) -> Result<Event, String> {
+        let kind = decode(&self.body, &mut self.apart).map_err(|error| {
             format!("event {} of execution {execution} of {instance}: {error}", self.event)
         })?;
         Ok(Event {
@@ -53,14 +64,22 @@ fn read(row: &Row<'_>) -> Sql<EventRow> {
         at: ms_out(row.get(2)?),
         stamp: row.get(3)?,
         body: row.get(4)?,
+        apart: reference(row, 5)?,
     })
 }
 
-pub(crate) fn insert(c: Db<'_>, instance: i64, execution: u64, row: &EventRow) -> Sql<()> {
+/// Stores an event, with the key of its long text.
+pub(crate) fn insert(
+    c: Db<'_>,
+    instance: i64,
+    execution: u64,
+    row: &EventRow,
+    long_text: Option<i64>,
+) -> Sql<()> {
     run(
         c,
-        "INSERT INTO history (instance, execution, event, source, at, stamp, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO history (instance, execution, event, source, at, stamp, body, long_text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             instance,
             id_in(execution),
@@ -68,7 +87,8 @@ pub(crate) fn insert(c: Db<'_>, instance: i64, execution: u64, row: &EventRow) -
             row.source.map(id_in),
             ms_in(row.at),
             row.stamp,
-            row.body
+            row.body,
+            long_text
         ],
     )?;
     Ok(())
@@ -82,23 +102,29 @@ pub(crate) fn read_from(
     from: u64,
     limit: usize,
 ) -> Sql<Vec<EventRow>> {
-    all(
+    let mut rows = all(
         c,
-        "SELECT event, source, at, stamp, body FROM history
+        "SELECT event, source, at, stamp, body, long_text FROM history
          WHERE instance = ?1 AND execution = ?2 AND event >= ?3 ORDER BY event LIMIT ?4",
         params![instance, id_in(execution), id_in(from), i64::try_from(limit).unwrap_or(-1)],
         read,
-    )
+    )?;
+    rows.iter_mut().try_for_each(|row| long_texts::fetch(c, instance, &mut row.apart))?;
+    Ok(rows)
 }
 
 pub(crate) fn get(c: Db<'_>, instance: i64, execution: u64, event: u64) -> Sql<Option<EventRow>> {
-    first(
+    let mut row = first(
         c,
-        "SELECT event, source, at, stamp, body FROM history
+        "SELECT event, source, at, stamp, body, long_text FROM history
          WHERE instance = ?1 AND execution = ?2 AND event = ?3",
         params![instance, id_in(execution), id_in(event)],
         read,
-    )
+    )?;
+    if let Some(row) = &mut row {
+        long_texts::fetch(c, instance, &mut row.apart)?;
+    }
+    Ok(row)
 }
 
 /// Id of the last event; 0 if there is none.

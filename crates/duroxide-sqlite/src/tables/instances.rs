@@ -110,9 +110,9 @@ pub(crate) fn delete(c: Db<'_>, key: i64) -> Sql<()> {
     Ok(())
 }
 
-/// Forgets a name that nothing speaks of any more.
-pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<()> {
-    run(
+/// Forgets a name that nothing speaks of any more. Whether it did.
+pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<bool> {
+    let deleted = run(
         c,
         "DELETE FROM instances WHERE key = ?1 AND name IS NULL
          AND NOT EXISTS (SELECT 1 FROM executions WHERE instance = ?1)
@@ -122,7 +122,7 @@ pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<()> {
          AND NOT EXISTS (SELECT 1 FROM kv_delta WHERE instance = ?1)",
         [key],
     )?;
-    Ok(())
+    Ok(0 < deleted)
 }
 
 /// Direct children, oldest first.

@@ -1,7 +1,8 @@
 //! Messages that can be read, clustered by instance, in queue order.
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 
+use super::long_texts::{self, Apart, reference};
 use super::{Sql, all, first, ms_in, run, text};
 use crate::database::Db;
 
@@ -23,6 +24,8 @@ pub(crate) struct Message<'a> {
     pub(crate) kind: Kind,
     pub(crate) attempts: u32,
     pub(crate) payload: &'a str,
+    /// Key of the text that belongs into it.
+    pub(crate) long_text: Option<i64>,
 }
 
 /// How a message came to be readable.
@@ -41,13 +44,14 @@ pub(crate) struct Taken {
     pub(crate) seq: i64,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
+    pub(crate) apart: Option<Apart>,
 }
 
 pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Message<'_>) -> Sql<()> {
     run(
         c,
-        "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload, long_text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             instance,
             arrival.seq,
@@ -55,7 +59,8 @@ pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Messag
             message.attempts,
             arrival.late,
             ms_in(arrival.since),
-            message.payload
+            message.payload,
+            message.long_text
         ],
     )?;
     Ok(())
@@ -71,34 +76,32 @@ pub(crate) fn oldest(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     )
 }
 
-/// All messages with their attempts so far.
-pub(crate) fn read(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
-    all(
-        c,
-        "SELECT seq, attempts, payload FROM messages WHERE instance = ?1 ORDER BY seq",
-        [instance],
-        read_taken,
-    )
-}
-
-fn read_taken(row: &Row<'_>) -> Sql<Taken> {
-    Ok(Taken { seq: row.get(0)?, attempts: row.get(1)?, payload: text(row, 2)? })
+/// Positions of all messages.
+pub(crate) fn positions(c: Db<'_>, instance: i64) -> Sql<Vec<i64>> {
+    let sql = "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq";
+    all(c, sql, [instance], |row| row.get(0))
 }
 
 /// Makes all messages the locked batch, in order (R8.21). This attempt is part of what is returned,
 /// and written down if the lock ends without a commit: otherwise nobody will ask.
 pub(crate) fn take(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
     let mut has_late = false;
-    let taken = all(
+    let mut taken = all(
         c,
-        "SELECT seq, attempts, payload, late FROM messages WHERE instance = ?1 ORDER BY seq",
+        "SELECT seq, attempts, payload, late, long_text FROM messages
+         WHERE instance = ?1 ORDER BY seq",
         [instance],
         |row| {
-            let message = read_taken(row)?;
             has_late |= row.get::<_, bool>(3)?;
-            Ok(Taken { attempts: message.attempts.saturating_add(1), ..message })
+            Ok(Taken {
+                seq: row.get(0)?,
+                attempts: row.get::<_, u32>(1)?.saturating_add(1),
+                payload: text(row, 2)?,
+                apart: reference(row, 4)?,
+            })
         },
     )?;
+    taken.iter_mut().try_for_each(|taken| long_texts::fetch(c, instance, &mut taken.apart))?;
     if has_late {
         run(c, "UPDATE messages SET late = 0 WHERE instance = ?1 AND late", [instance])?;
     }
@@ -126,8 +129,8 @@ pub(crate) fn count_taken(c: Db<'_>, instance: i64, more: i64) -> Sql<()> {
 pub(crate) fn hide_taken(c: Db<'_>, instance: i64, until: u64) -> Sql<()> {
     run(
         c,
-        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
-         SELECT ?2, seq, instance, kind, attempts, payload
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text)
+         SELECT ?2, seq, instance, kind, attempts, payload, long_text
          FROM messages WHERE instance = ?1 AND NOT late",
         params![instance, ms_in(until)],
     )?;
@@ -166,15 +169,19 @@ pub(crate) fn oldest_since(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     )
 }
 
-pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<String>> {
-    let payload = first(
+/// Removes a message; its payload and its long text.
+pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, Option<Apart>)>> {
+    let mut message = first(
         c,
-        "SELECT payload FROM messages WHERE instance = ?1 AND seq = ?2",
+        "SELECT payload, long_text FROM messages WHERE instance = ?1 AND seq = ?2",
         [instance, seq],
-        |row| text(row, 0),
+        |row| Ok((text(row, 0)?, reference(row, 1)?)),
     )?;
+    if let Some((_, apart)) = &mut message {
+        long_texts::fetch(c, instance, apart)?;
+    }
     run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
-    Ok(payload)
+    Ok(message)
 }
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {

@@ -16,6 +16,7 @@ pub(crate) mod custom_status;
 pub(crate) mod dead_letters;
 pub(crate) mod nodes;
 pub(crate) mod pins;
+pub(crate) mod long_texts;
 pub(crate) mod rot;
 
 use rusqlite::types::ValueRef;

@@ -2,7 +2,8 @@
 
 use rusqlite::{Row, params};
 
-use super::{Sql, all, first, id_in, id_out, ms_in, optional_text, run, text};
+use super::long_texts::{self, Apart, reference};
+use super::{Sql, all, first, id_in, id_out, ms_in, number, optional_text, run, text};
 use crate::database::Db;
 use crate::token::Secret;
 
@@ -15,6 +16,8 @@ pub(crate) struct NewWork<'a> {
     pub(crate) tag: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
     pub(crate) payload: &'a str,
+    /// Key of the text that belongs into it.
+    pub(crate) long_text: Option<i64>,
 }
 
 /// A queued activity, without what it is to do.
@@ -42,13 +45,15 @@ pub(crate) struct Payload {
     pub(crate) attempts: u32,
     pub(crate) session: Option<String>,
     pub(crate) payload: String,
+    pub(crate) apart: Option<Apart>,
 }
 
 pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,
-        "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload)
-         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
+        "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload,
+         long_text)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8)",
         params![
             seq,
             work.instance,
@@ -56,7 +61,8 @@ pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
             id_in(work.activity),
             work.tag,
             work.session,
-            work.payload
+            work.payload,
+            work.long_text
         ],
     )?;
     Ok(())
@@ -81,13 +87,19 @@ pub(crate) fn get(c: Db<'_>, seq: i64) -> Sql<Option<Work>> {
 
 /// What an activity is to do.
 pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
-    first(c, "SELECT attempts, session, payload FROM work WHERE seq = ?1", [seq], |row| {
-        Ok(Payload {
+    let sql = "SELECT attempts, session, payload, instance, long_text FROM work WHERE seq = ?1";
+    let found = first(c, sql, [seq], |row| {
+        let payload = Payload {
             attempts: row.get(0)?,
             session: optional_text(row, 1)?,
             payload: text(row, 2)?,
-        })
-    })
+            apart: reference(row, 4)?,
+        };
+        Ok((number(row, 3)?.unwrap_or(0), payload))
+    })?;
+    let Some((instance, mut payload)) = found else { return Ok(None) };
+    long_texts::fetch(c, instance, &mut payload.apart)?;
+    Ok(Some(payload))
 }
 
 fn seq_of(row: &Row<'_>) -> Sql<i64> {

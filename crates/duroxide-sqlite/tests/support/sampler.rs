@@ -29,6 +29,11 @@ pub(crate) const INSTANCES: [(&str, &str); 8] = [
     ("new-2", "A:x+A:s+m"),
 ];
 
+/// A text that is stored apart; answers have `x` instead.
+fn long() -> String {
+    "x".repeat(5000)
+}
+
 /// How long until timers fire after the store was made.
 const TIMERS: Duration = Duration::from_millis(400);
 
@@ -48,7 +53,7 @@ pub(crate) async fn runtime(store: Arc<dyn Provider>, workers: usize) -> Arc<Run
             let session = ctx.schedule_activity_on_session("A", "s", ctx.instance_id());
             let (tagged, session) = ctx.join2(tagged, session).await;
             let message = ctx.dequeue_event("Q").await;
-            Ok(format!("{}+{}+{message}", tagged?, session?))
+            Ok(format!("{}+{}+{message}", tagged?.replace(&long(), "x"), session?))
         })
         .register("Kv", |ctx: OrchestrationContext, input: String| async move {
             if input == "1" {
@@ -91,7 +96,7 @@ pub(crate) async fn make() -> Vec<u8> {
         ("timer-1", "Timer"),
         ("timer-2", "Timer"),
     ] {
-        let input = if name == "Kv" { "1" } else { "x" };
+        let input = if name == "Kv" { "1".to_owned() } else { long() };
         client.start_orchestration(instance, name, input).await.unwrap();
     }
     let connection = stranger(&folder.file("a.db"));
@@ -110,7 +115,7 @@ pub(crate) async fn make() -> Vec<u8> {
         }
     }
     for instance in ["new-1", "new-2"] {
-        client.start_orchestration(instance, "Work", "x").await.unwrap();
+        client.start_orchestration(instance, "Work", long()).await.unwrap();
         client.enqueue_event(instance, "Q", "m").await.unwrap();
     }
     // Sessions whose lease is over, locks that are not, and dead letters.

@@ -4,7 +4,7 @@ use crate::database::Db;
 use crate::tables::{Sql, all, ms_in, run};
 
 macro_rules! bury_and_delete {
-    ($c:expr, $now:expr, $table:literal, $condition:expr, $payload:literal) => {{
+    ($c:expr, $now:expr, $table:literal, $condition:expr, $payload:expr) => {{
         let buried = run(
             $c,
             concat!(
@@ -28,14 +28,39 @@ macro_rules! bury_and_delete {
     }};
 }
 
+/// Followed by the long text that the row refers to, as far as that can be found.
+macro_rules! and_long_text {
+    ($table:literal) => {
+        concat!(
+            " || ifnull(char(10) || (SELECT t.text FROM long_texts t
+             WHERE t.instance = ",
+            $table,
+            ".instance AND t.key = ",
+            $table,
+            ".long_text), '')"
+        )
+    };
+}
+
 /// Queues: messages whose place or owner is lost become dead letters, the rest is set right. How many
 /// rows there were.
 pub(crate) fn mend_queues(c: Db<'_>, now: u64) -> Sql<usize> {
     let now_ms = [ms_in(now)];
     let mut rows = 0;
-    rows +=
-        bury_and_delete!(c, now, "messages", lost_message!("messages"), "CAST(payload AS TEXT)");
-    rows += bury_and_delete!(c, now, "hidden", lost_message!("hidden"), "CAST(payload AS TEXT)");
+    rows += bury_and_delete!(
+        c,
+        now,
+        "messages",
+        lost_message!("messages"),
+        concat!("CAST(payload AS TEXT)", and_long_text!("messages"))
+    );
+    rows += bury_and_delete!(
+        c,
+        now,
+        "hidden",
+        lost_message!("hidden"),
+        concat!("CAST(payload AS TEXT)", and_long_text!("hidden"))
+    );
     rows += run(
         c,
         concat!(
@@ -121,7 +146,11 @@ pub(crate) fn mend_instances(c: Db<'_>, now: u64) -> Sql<usize> {
         now,
         "executions",
         lost_execution!(),
-        "'execution ' || quote(number) || ', status ' || quote(status) || ', output ' || quote(output)"
+        concat!(
+            "'execution ' || quote(number) || ', status ' || quote(status) || ', output '
+             || quote(output)",
+            and_long_text!("executions")
+        )
     );
     rows += run(
         c,

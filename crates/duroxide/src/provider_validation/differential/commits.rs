@@ -102,7 +102,7 @@ impl<'d> Draft<'d> {
             self.event(EventKind::OrchestrationStarted {
                 name: dice.text(),
                 version: dice.name(VERSIONS),
-                input: dice.text(),
+                input: dice.payload(),
                 parent_instance: None,
                 parent_id: None,
                 parent_execution_id: None,
@@ -134,7 +134,7 @@ impl<'d> Draft<'d> {
                 self.commit.orchestrator_items.push(timer);
             }
             4 => {
-                let (name, input, child) = (dice.text(), dice.text(), dice.instance());
+                let (name, input, child) = (dice.text(), dice.payload(), dice.instance());
                 let instance = child.clone();
                 self.event(EventKind::SubOrchestrationScheduled { name, instance, input });
                 self.commit.orchestrator_items.push(messages::start(dice, &child));
@@ -153,7 +153,7 @@ impl<'d> Draft<'d> {
     fn schedule_activity(&mut self) {
         let dice = self.dice;
         let (session_id, tag) = (dice.maybe_name(40, SESSIONS), dice.maybe_name(40, TAGS));
-        let (name, input, id) = (dice.text(), dice.text(), self.next_event_id);
+        let (name, input, id) = (dice.text(), dice.payload(), self.next_event_id);
         self.commit.worker_items.push(WorkItem::ActivityExecute {
             instance: self.instance.clone(),
             execution_id: self.commit.execution_id,
@@ -180,9 +180,9 @@ impl<'d> Draft<'d> {
             8 | 9 => {
                 EventKind::CustomStatusUpdated { status: dice.chance(75).then(|| dice.text()) }
             }
-            10 => EventKind::ActivityCompleted { result: dice.text() },
-            11 => EventKind::ExternalEvent { name: dice.text(), data: dice.text() },
-            12 => EventKind::QueueEventDelivered { name: dice.text(), data: dice.text() },
+            10 => EventKind::ActivityCompleted { result: dice.payload() },
+            11 => EventKind::ExternalEvent { name: dice.text(), data: dice.payload() },
+            12 => EventKind::QueueEventDelivered { name: dice.text(), data: dice.payload() },
             13 => EventKind::OrchestrationCancelRequested { reason: dice.text() },
             14 => EventKind::TimerFired { fire_at_ms: dice.time(self.now) },
             _ => EventKind::ExternalSubscribed { name: dice.text() },
@@ -195,7 +195,7 @@ impl<'d> Draft<'d> {
         if !dice.chance(30) {
             return;
         }
-        let text = dice.text();
+        let text = dice.payload();
         let (status, kind) = match dice.below(6) {
             0 => {
                 let kind = AppErrorKind::OrchestrationFailed;

@@ -97,6 +97,18 @@ impl Dice {
         self.name(TEXTS)
     }
 
+    /// An input, result or output: any text, or one of a few that are long enough to be stored in
+    /// another way.
+    pub(super) fn payload(&self) -> String {
+        let roll = self.roll();
+        let (text, is_long) = (roll % TEXTS.len() as u64, roll >> 32);
+        match is_long % 30 {
+            0 => "a".repeat(1024),
+            1 => "nul\0 🦀\n".repeat(600),
+            _ => TEXTS.get(text as usize).copied().unwrap_or_default().to_owned(),
+        }
+    }
+
     /// Some milliseconds.
     pub(super) fn ms(&self) -> u64 {
         self.pick(TIMES_MS).copied().unwrap_or(1)

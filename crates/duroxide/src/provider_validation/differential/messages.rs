@@ -16,7 +16,7 @@ pub(super) fn start(dice: &Dice, instance: &str) -> WorkItem {
     WorkItem::StartOrchestration {
         instance: instance.to_owned(),
         orchestration: dice.text(),
-        input: dice.text(),
+        input: dice.payload(),
         version: version(dice),
         parent_id: parent_instance.is_some().then(|| dice.below(9)),
         parent_execution_id: parent_instance.is_some().then_some(1),
@@ -31,7 +31,7 @@ pub(super) fn continue_as_new(dice: &Dice, instance: &str) -> WorkItem {
     WorkItem::ContinueAsNew {
         instance: instance.to_owned(),
         orchestration: dice.text(),
-        input: dice.text(),
+        input: dice.payload(),
         version: version(dice),
         parent_instance: None,
         parent_id: None,
@@ -46,8 +46,8 @@ pub(super) fn any(dice: &Dice, instance: &str, now: u64) -> WorkItem {
     let instance = instance.to_owned();
     let (execution_id, id) = (1 + dice.below(2), 1 + dice.below(6));
     match dice.below(20) {
-        0..6 => WorkItem::ExternalRaised { instance, name: dice.text(), data: dice.text() },
-        6..11 => WorkItem::QueueMessage { instance, name: dice.text(), data: dice.text() },
+        0..6 => WorkItem::ExternalRaised { instance, name: dice.text(), data: dice.payload() },
+        6..11 => WorkItem::QueueMessage { instance, name: dice.text(), data: dice.payload() },
         11..13 => WorkItem::CancelInstance { instance, reason: dice.text() },
         13..15 => WorkItem::TimerFired {
             instance,
@@ -59,7 +59,7 @@ pub(super) fn any(dice: &Dice, instance: &str, now: u64) -> WorkItem {
             parent_instance: instance,
             parent_execution_id: execution_id,
             parent_id: id,
-            result: dice.text(),
+            result: dice.payload(),
         },
         16 => WorkItem::SubOrchFailed {
             parent_instance: instance,
@@ -78,7 +78,7 @@ pub(super) fn activity(dice: &Dice, instance: &str, id: u64) -> WorkItem {
         execution_id: 1 + dice.below(2),
         id,
         name: dice.text(),
-        input: dice.text(),
+        input: dice.payload(),
         session_id: dice.maybe_name(40, SESSIONS),
         tag: dice.maybe_name(40, TAGS),
     }
@@ -96,7 +96,7 @@ pub(super) fn outcome_of(dice: &Dice, world: &World, token: Token) -> WorkItem {
 
 fn outcome(dice: &Dice, instance: String, execution_id: u64, id: u64) -> WorkItem {
     if dice.chance(70) {
-        return WorkItem::ActivityCompleted { instance, execution_id, id, result: dice.text() };
+        return WorkItem::ActivityCompleted { instance, execution_id, id, result: dice.payload() };
     }
     let details = ErrorDetails::application(AppErrorKind::ActivityFailed, dice.text());
     WorkItem::ActivityFailed { instance, execution_id, id, details }
