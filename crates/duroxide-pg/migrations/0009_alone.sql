@@ -29,6 +29,7 @@ DECLARE
     v_pin integer := 0;
     v_seq bigint;
     v_others boolean := true;
+    v_has_kv boolean;
     v_setting text;
 BEGIN
     <<post>> BEGIN
@@ -62,10 +63,11 @@ BEGIN
                     (SELECT m.wake_at FROM duroxide.mailbox m WHERE m.wake_at IS NOT NULL
                         ORDER BY m.wake_at LIMIT 1)),
                 EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL),
+                EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_instance.key),
                 (SELECT h.event FROM duroxide.history h
                     WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
                     ORDER BY h.event DESC LIMIT 1)
-            INTO next_due, v_others, last_event;
+            INTO next_due, v_others, v_has_kv, last_event;
             v_others := v_others OR coalesce(next_due <= now_ms, false);
         END IF;
         IF v_is_new THEN
@@ -107,7 +109,7 @@ BEGIN
         seqs := ARRAY[v_seq];
         payloads := ARRAY[p_payload];
         attempts := 1;
-        IF NOT v_is_new THEN
+        IF v_has_kv THEN
             SELECT array_agg(k.key), array_agg(k.value), array_agg(k.updated_at)
             INTO kv_keys, kv_values, kv_times FROM duroxide.kv k WHERE k.instance = v_instance.key;
         END IF;
@@ -118,7 +120,7 @@ $body$;
 
 -- A turn that speaks of its own instance only (`p_id`, null if of none), has no parent, no key-value
 -- data, cancels nothing, sends no messages but timers. As commit_turns. An event id that is taken is a
--- violated key: the general function tells which.
+-- violated key, which undoes everything: the general function tells which.
 CREATE FUNCTION duroxide.commit_one(
     p_id text, p_key bigint, p_lock_token uuid, p_execution bigint,
     p_started bigint, p_outcome bigint, p_status text, p_output text,
@@ -138,8 +140,8 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_result smallint := -1;
     v_mailbox duroxide.mailbox;
-    v_instance duroxide.instance;
     v_pin integer;
+    v_instance_pin integer;
     v_ready boolean;
     v_others boolean := true;
 BEGIN
@@ -152,15 +154,25 @@ BEGIN
             SELECT p.id INTO v_pin FROM duroxide.pin p WHERE p.version = p_pin COLLATE "C";
             EXIT commit WHEN v_pin IS NULL;
         END IF;
-        -- The first turn says who it is; the later ones are of an instance that is known.
-        SELECT * INTO v_instance FROM duroxide.instance i WHERE i.key = p_key;
-        EXIT commit WHEN v_instance.id IS DISTINCT FROM coalesce(p_id, v_instance.id)
-            OR p_started IS NULL AND v_instance.execution IS DISTINCT FROM p_execution
-            OR p_started IS NOT NULL AND p_name IS NULL
-            OR v_instance.execution > p_execution OR coalesce(v_instance.name, p_name) IS NULL;
         IF p_status IN ('Completed', 'ContinuedAsNew', 'Failed') THEN
             EXIT commit WHEN EXISTS (SELECT FROM duroxide.kv_delta d WHERE d.instance = p_key);
         END IF;
+        -- The first turn says who it is; the later ones are of an instance that is known.
+        UPDATE duroxide.instance i SET
+            name = coalesce(p_name, i.name),
+            version = coalesce(p_version, i.version),
+            execution = p_execution,
+            pin = CASE WHEN p_started IS NULL THEN coalesce(v_pin, i.pin)
+                ELSE coalesce(v_pin, 0) END,
+            created_at = coalesce(i.created_at, now_ms),
+            updated_at = now_ms,
+            custom_status = CASE WHEN p_customized THEN p_custom ELSE i.custom_status END,
+            custom_version = i.custom_version + p_customized::integer
+        WHERE i.key = p_key AND i.id = coalesce(p_id, i.id)
+        AND CASE WHEN p_started IS NULL THEN i.execution = p_execution AND i.name IS NOT NULL
+            ELSE p_name IS NOT NULL AND coalesce(i.execution <= p_execution, true) END
+        RETURNING i.pin INTO v_instance_pin;
+        EXIT commit WHEN NOT FOUND;
         IF p_started IS NOT NULL THEN
             INSERT INTO duroxide.execution
                 (instance, number, status, pin, started_at, completed_at, started, outcome, output)
@@ -176,20 +188,10 @@ BEGIN
                 outcome = greatest(p_outcome, e.outcome),
                 pin = coalesce(v_pin, e.pin)
             WHERE e.instance = p_key AND e.number = p_execution;
-            EXIT commit WHEN NOT FOUND;
+            IF NOT FOUND THEN
+                RAISE unique_violation USING MESSAGE = 'an execution without a row';
+            END IF;
         END IF;
-        v_pin := CASE WHEN p_started IS NULL THEN coalesce(v_pin, v_instance.pin)
-            ELSE coalesce(v_pin, 0) END;
-        UPDATE duroxide.instance i SET
-            name = coalesce(p_name, i.name),
-            version = coalesce(p_version, i.version),
-            execution = p_execution,
-            pin = v_pin,
-            created_at = coalesce(i.created_at, now_ms),
-            updated_at = now_ms,
-            custom_status = CASE WHEN p_customized THEN p_custom ELSE i.custom_status END,
-            custom_version = i.custom_version + p_customized::integer
-        WHERE i.key = p_key;
         INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
         SELECT p_key, p_execution, e.id, e.source, e.at, e.stamp, e.body
         FROM unnest(e_ids, e_sources, e_times, e_stamps, e_bodies) e(id, source, at, stamp, body);
@@ -232,7 +234,7 @@ BEGIN
         DELETE FROM duroxide.message q WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
         UPDATE duroxide.mailbox m SET
             done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-            wake_at = NULL, known = true, pin = v_pin, head = h.seq,
+            wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
             state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
         FROM (SELECT (SELECT q.seq FROM duroxide.message q
             WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
