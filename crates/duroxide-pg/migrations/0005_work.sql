@@ -61,7 +61,8 @@ $body$;
 
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
 -- other fetches; older than `p_before` if that is given. Its session is the owner's afterwards
--- (R8.82).
+-- (R8.82). The session comes first: who locked an activity before it could make another one, who gets
+-- the session, begin with a younger activity.
 CREATE FUNCTION duroxide.choose_session_work(
     p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
     p_owner text, p_until bigint, p_node bigint, p_now bigint)
@@ -70,18 +71,19 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_seq bigint;
     v_session text;
-    v_lost text[] := '{}';
+    v_tried text[] := '{}';
 BEGIN
     LOOP
-        SELECT w.seq, w.session INTO v_seq, v_session FROM duroxide.work w
+        SELECT w.session INTO v_session FROM duroxide.work w
         LEFT JOIN duroxide.session s ON s.id = w.session
         WHERE w.wake_at IS NULL AND w.session IS NOT NULL
         AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
         AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
         AND (p_before IS NULL OR w.seq < p_before)
-        AND w.session <> ALL (v_lost)
-        ORDER BY w.seq LIMIT 1 FOR UPDATE OF w SKIP LOCKED;
-        EXIT WHEN v_seq IS NULL;
+        AND w.session <> ALL (v_tried)
+        ORDER BY w.seq LIMIT 1;
+        EXIT WHEN v_session IS NULL;
+        v_tried := v_tried || v_session;
         INSERT INTO duroxide.session (id, owner, until, last_activity)
         SELECT v_session, p_owner, 0, 0
         WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = v_session COLLATE "C")
@@ -91,9 +93,13 @@ BEGIN
         WHERE s.id = (
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
+        CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
+        SELECT w.seq INTO v_seq FROM duroxide.work w
+        WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
+        AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
+        AND (p_before IS NULL OR w.seq < p_before)
+        ORDER BY w.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN FOUND;
-        -- Somebody was faster with this session.
-        v_lost := v_lost || v_session;
     END LOOP;
     RETURN v_seq;
 END
