@@ -218,8 +218,9 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         item,
         lock_token: token::write(Place::Turn(taken.key), &taken.secret),
         attempt_count: taken.attempts,
-        last_event_id: taken.last_event_id,
-        history_included: taken.last_event_id == 0 || is_unreadable,
+        last_event_id: taken.last_event.0,
+        last_event_at_ms: taken.last_event.1,
+        history_included: taken.last_event.0 == 0 || is_unreadable,
     })
 }
 

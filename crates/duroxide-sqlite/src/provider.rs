@@ -8,17 +8,17 @@ use async_trait::async_trait;
 use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
-    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit,
 };
 
 use crate::error::Failure;
 use crate::long::Longs;
 use crate::ops::{
-    AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitTurn, Delta,
-    EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn, RenewWork,
-    WorkDraft,
+    AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitDirect, CommitTurn,
+    Delta, EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn,
+    RenewWork, WorkDraft,
 };
 use crate::store::SqliteProvider;
 use crate::{queries, token};
@@ -327,6 +327,15 @@ impl Provider for SqliteProvider {
 
     fn commits_successors(&self) -> bool {
         true
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        let op = CommitDirect::of(turn).map_err(|refusal| refusal.during("commit_direct_turn"))?;
+        self.writer.run(op).await.map_err(during("commit_direct_turn"))
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

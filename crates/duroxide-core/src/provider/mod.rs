@@ -32,7 +32,7 @@ pub use management::{
     ManagementProvider, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
 pub use refusal::Refusal;
-pub use turn::{FetchedTurn, RejectedCommit, TurnCommit};
+pub use turn::{DirectTurn, FetchedTurn, RejectedCommit, TurnCommit};
 
 /// A store with two peek-lock queues.
 ///
@@ -291,6 +291,18 @@ pub trait Provider: Any + Send + Sync {
     /// execution it continues as: [`TurnCommit::successor`] (R8.140).
     fn commits_successors(&self) -> bool {
         false
+    }
+
+    /// Whether [`commit_direct_turn`](Self::commit_direct_turn) does anything (R8.142).
+    fn commits_direct_turns(&self) -> bool {
+        false
+    }
+
+    /// Takes a locked activity out of its queue and commits the turn that has read its outcome, in one
+    /// transaction and without a message between them; or refuses, if the instance is not at rest as
+    /// the turn has seen it, and changes nothing (R8.142).
+    async fn commit_direct_turn(&self, _turn: DirectTurn) -> Result<(), ProviderError> {
+        Err(Refusal::NoDirectTurns.during("commit_direct_turn"))
     }
 
     /// The status of an instance, without reading its history if the store can (R8.133).

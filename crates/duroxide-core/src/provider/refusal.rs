@@ -29,6 +29,10 @@ pub enum Refusal {
     },
     /// A store that cannot commit two turns together: R8.140.
     NoSuccessors,
+    /// A store that does not commit turns together with outcomes: R8.142.
+    NoDirectTurns,
+    /// Something has happened or may happen to the instance that its turn does not know of: R8.142.
+    NotAtRest(String),
     /// Only activities go to the worker queue.
     NotWork(&'static str),
     /// Activities do not go to the orchestrator queue: R8.10.
@@ -74,6 +78,13 @@ impl Refusal {
             }
             Self::NoSuccessors => {
                 "this store commits one turn at a time; see Provider::commits_successors".to_owned()
+            }
+            Self::NoDirectTurns => {
+                "this store takes outcomes as messages; see Provider::commits_direct_turns"
+                    .to_owned()
+            }
+            Self::NotAtRest(instance) => {
+                format!("instance {instance} is locked, has messages, or has gone on meanwhile")
             }
             Self::NotWork(kind) => format!("{kind} does not belong in the worker queue"),
             Self::NotAMessage(kind) => format!("{kind} does not belong in the orchestrator queue"),

@@ -17,6 +17,9 @@ pub struct FetchedTurn {
     pub attempt_count: u32,
     /// Id of the last event of the current execution; 0 if it has none.
     pub last_event_id: u64,
+    /// Its time; 0 if there is none. With the id it tells whether somebody else has gone on with the
+    /// instance, or it was deleted and its name used again.
+    pub last_event_at_ms: u64,
     /// Whether `item.history` holds the history.
     pub history_included: bool,
 }
@@ -24,8 +27,15 @@ pub struct FetchedTurn {
 impl FetchedTurn {
     /// A turn that brings its history.
     pub fn with_history(item: OrchestrationItem, lock_token: String, attempt_count: u32) -> Self {
-        let last_event_id = item.history.last().map_or(0, |event| event.event_id);
-        Self { item, lock_token, attempt_count, last_event_id, history_included: true }
+        let last = item.history.last();
+        Self {
+            last_event_id: last.map_or(0, |event| event.event_id),
+            last_event_at_ms: last.map_or(0, |event| event.timestamp_ms),
+            item,
+            lock_token,
+            attempt_count,
+            history_included: true,
+        }
     }
 }
 
@@ -63,6 +73,21 @@ impl TurnCommit {
         }
         Ok(turns)
     }
+}
+
+/// A turn that has read an activity's outcome before it was stored, to be stored with it (R8.142).
+#[derive(Debug, Clone)]
+pub struct DirectTurn {
+    /// Proof of the lock on the activity.
+    pub work_token: String,
+    /// The instance that asked for the activity, and whose turn this is.
+    pub instance: String,
+    /// Id of the last event of its current execution, as the turn has seen it.
+    pub last_event_id: u64,
+    /// The time of that event.
+    pub last_event_at_ms: u64,
+    /// The turn.
+    pub commit: TurnCommit,
 }
 
 /// A commit that did not happen, with its contents.

@@ -46,6 +46,7 @@ impl Execution {
         if is_activity && *class != Class::Activity {
             return Err(Divergence::new("completion kind mismatch: expected activity").at(event));
         }
+        self.open_work = self.open_work.saturating_sub(usize::from(class.is_work()));
         self.open.remove(source);
         self.ctx.state().tokens.deliver(source, result);
         self.must_poll = true;

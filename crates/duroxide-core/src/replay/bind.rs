@@ -69,6 +69,7 @@ impl Execution {
         }
         drop(state);
         self.open.insert(event.event_id, class);
+        self.open_work += usize::from(class.is_work());
         // The message a dequeue asks for may be there already (R3.49).
         self.must_poll |= class == Class::Dequeue;
     }

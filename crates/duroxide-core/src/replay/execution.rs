@@ -23,6 +23,8 @@ pub(super) struct Execution {
     pub(super) emitted: VecDeque<Emitted>,
     /// Schedule events without a completion.
     pub(super) open: IdMap<Class>,
+    /// How many of them are activities or children.
+    pub(super) open_work: usize,
     /// Which line of code made which schedule event, for reports.
     pub(super) matched: Vec<(u64, &'static Location<'static>)>,
     pub(super) must_poll: bool,
@@ -49,6 +51,7 @@ impl Execution {
             output: None,
             emitted: VecDeque::new(),
             open: IdMap::default(),
+            open_work: 0,
             matched: Vec::new(),
             must_poll: true,
             waits_for_foreign: false,

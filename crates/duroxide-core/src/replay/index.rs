@@ -14,6 +14,11 @@ pub(super) enum Class {
 }
 
 impl Class {
+    /// Whether somebody else does it, who then says so.
+    pub(super) fn is_work(self) -> bool {
+        matches!(self, Self::Activity | Self::Child)
+    }
+
     /// The word the error texts use (R3.25).
     pub(super) fn word(self) -> &'static str {
         match self {

@@ -7,6 +7,7 @@
 use super::emit::SystemCalls;
 use super::engine::{ReplayEngine, TurnResult};
 use super::execution::Execution;
+use super::index::Class;
 use super::outcome::{TurnOutcome, TurnStatus};
 use super::terminal::Ending;
 use super::turn::within_limits;
@@ -43,9 +44,23 @@ impl Suspended {
         ran.conclude(result, bytes)
     }
 
+    /// Whether it waits for this activity, and for no other activity or child: the result is then
+    /// unlikely to find company on its way. Those whose futures were dropped count as well.
+    pub fn waits_only_for_activity(&self, activity_id: u64) -> bool {
+        self.ran.execution.as_ref().is_some_and(|execution| {
+            let class = execution.open.get(activity_id);
+            class == Some(&Class::Activity) && execution.open_work == 1
+        })
+    }
+
     /// Id of the last event it has seen.
     pub fn last_event_id(&self) -> u64 {
         self.ran.engine.baseline.last().map_or(0, |event| event.event_id)
+    }
+
+    /// The time of that event.
+    pub fn last_event_at_ms(&self) -> u64 {
+        self.ran.engine.baseline.last().map_or(0, |event| event.timestamp_ms)
     }
 
     /// The execution that is suspended.

@@ -22,19 +22,23 @@ use crate::tables::{Sql, custom_status, mailboxes, messages, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
 
-/// A turn, or several that follow one another (R8.140), serialised.
+/// The commit of a locked turn, serialised.
 #[derive(Debug)]
 pub(crate) struct CommitTurn {
     key: i64,
     secret: Secret,
-    /// Or why they are refused, if the lock is valid.
-    turns: Result<Vec<TurnDraft>, Refusal>,
+    turns: Turns,
 }
+
+/// A turn, or several that follow one another (R8.140), serialised; or why they are refused, whoever
+/// may commit them.
+#[derive(Debug)]
+pub(super) struct Turns(Result<Vec<TurnDraft>, Refusal>);
 
 /// What one turn changes.
 #[derive(Debug)]
-struct TurnDraft {
-    execution: u64,
+pub(super) struct TurnDraft {
+    pub(super) execution: u64,
     events: Delta,
     work: Vec<WorkDraft>,
     /// Messages with the time they become visible, if that is not now.
@@ -49,20 +53,7 @@ impl CommitTurn {
     /// Serialises a commit; whatever can be refused without looking at the store will be.
     pub(crate) fn of(token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(token)?;
-        let mut longs = Longs::default();
-        let turns = commit.turns()?.into_iter().map(|turn| TurnDraft::of(turn, &mut longs));
-        let turns = turns.collect();
-        Ok(Self { key, secret, turns })
-    }
-
-    fn check(&self, tx: &Tx<'_>) -> Result<(Instance, &[TurnDraft]), OpError> {
-        check_lock(tx, self.key, &self.secret)?;
-        let turns = self.turns.as_ref().map_err(Refusal::clone)?;
-        for turn in turns {
-            turn.events.check(tx, self.key, turn.execution)?;
-        }
-        let instance = instances::by_key(tx.connection, self.key)?;
-        Ok((instance.ok_or(Refusal::UnknownToken)?, turns))
+        Ok(Self { key, secret, turns: Turns::of(commit)? })
     }
 }
 
@@ -70,24 +61,54 @@ impl Op for CommitTurn {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        let (mut instance, turns) = self.check(tx)?;
+        check_lock(tx, self.key, &self.secret)?;
+        let turns = self.turns.check(tx, self.key)?;
+        let instance = instances::by_key(tx.connection, self.key)?;
+        let instance = instance.ok_or(Refusal::UnknownToken)?;
         messages::delete_taken(tx.connection, self.key)?; // R8.42
-        for turn in turns {
-            turn.record(tx, &mut instance)?;
-        }
-        mailbox::unlock_used(tx, &instance)?; // R8.54
-        for turn in turns {
-            turn.record_messages(tx, &instance)?;
-        }
-        if turns.iter().all(|turn| turn.events.rows.is_empty()) {
-            // Nobody wanted the messages: their texts go with them.
-            long_texts::sweep(tx.connection, self.key)?;
-        }
-        if turns.iter().any(TurnDraft::can_be_waited_for) {
-            tx.notes.committed.push(instance.id);
-        }
-        Ok(())
+        Ok(record_all(tx, instance, turns, mailbox::unlock_used)?) // R8.54
     }
+}
+
+impl Turns {
+    pub(super) fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
+        let mut longs = Longs::default();
+        let turns = commit.turns()?.into_iter().map(|turn| TurnDraft::of(turn, &mut longs));
+        Ok(Self(turns.collect()))
+    }
+
+    /// The turns, if the instance can have them.
+    pub(super) fn check(&self, tx: &Tx<'_>, key: i64) -> Result<&[TurnDraft], OpError> {
+        let turns = self.0.as_ref().map_err(Refusal::clone)?;
+        for turn in turns {
+            turn.events.check(tx, key, turn.execution)?;
+        }
+        Ok(turns)
+    }
+}
+
+/// Makes turns true. The mailbox is opened before they send messages, which may be for themselves.
+pub(super) fn record_all(
+    tx: &mut Tx<'_>,
+    mut instance: Instance,
+    turns: &[TurnDraft],
+    open: impl FnOnce(&mut Tx<'_>, &Instance) -> Sql<()>,
+) -> Sql<()> {
+    for turn in turns {
+        turn.record(tx, &mut instance)?;
+    }
+    open(tx, &instance)?;
+    for turn in turns {
+        turn.record_messages(tx, &instance)?;
+    }
+    if turns.iter().all(|turn| turn.events.rows.is_empty()) {
+        // Nobody wanted the messages: their texts go with them.
+        long_texts::sweep(tx.connection, instance.key)?;
+    }
+    if turns.iter().any(TurnDraft::can_be_waited_for) {
+        tx.notes.committed.push(instance.id);
+    }
+    Ok(())
 }
 
 impl TurnDraft {
@@ -272,7 +293,7 @@ impl Delta {
     /// Whether none of the ids is taken (R8.62). Appending is the common case and costs one look.
     pub(crate) fn check(&self, tx: &Tx<'_>, key: i64, execution: u64) -> Result<(), OpError> {
         let Some(lowest) = self.rows.iter().map(|(row, _)| row.event).min() else { return Ok(()) };
-        if history::last_event_id(tx.connection, key, execution)? < lowest {
+        if history::end(tx.connection, key, execution)?.0 < lowest {
             return Ok(());
         }
         for (row, _) in &self.rows {

@@ -34,7 +34,8 @@ pub(crate) struct TakenTurn {
     pub(crate) identity: Option<(String, String, u64)>,
     pub(crate) messages: Vec<Taken>,
     pub(crate) attempts: u32,
-    pub(crate) last_event_id: u64,
+    /// Id and time.
+    pub(crate) last_event: (u64, u64),
     pub(crate) kv: Vec<(String, KvEntry)>,
     /// What is wrong with the key-value data, if it makes no sense.
     pub(crate) unreadable: Option<String>,
@@ -120,7 +121,7 @@ impl FetchTurn {
         Ok(TakenTurn {
             key,
             secret,
-            last_event_id: history::last_event_id(c, key, execution)?,
+            last_event: history::end(c, key, execution)?,
             kv,
             unreadable,
             instance: instance.id,

@@ -6,6 +6,7 @@
 mod enqueue;
 mod fetch_turn;
 mod commit_turn;
+mod commit_direct;
 mod abandon_turn;
 mod renew_turn;
 mod append;
@@ -28,6 +29,7 @@ pub(crate) use abandon_work::AbandonWork;
 pub(crate) use ack_work::AckWork;
 pub(crate) use append::AppendEvents;
 pub(crate) use bury::{BuryMessages, BuryWork};
+pub(crate) use commit_direct::CommitDirect;
 pub(crate) use commit_turn::{CommitTurn, Delta};
 pub(crate) use delete::{DeleteBulk, DeleteExactly, DeleteTree};
 pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};

@@ -31,7 +31,7 @@ pub(crate) fn status(c: Db<'_>, instance: &str) -> Result<OrchestrationStatus, O
         Some(deciding) => vec![deciding],
         // The row does not say, or points nowhere: then the first and the last event do.
         None => {
-            let last = history::last_event_id(c, key, number)?;
+            let last = history::end(c, key, number)?.0;
             event(1)?.into_iter().chain(event(last)?).collect()
         }
     };

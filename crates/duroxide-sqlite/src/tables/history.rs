@@ -7,7 +7,7 @@ use rusqlite::{Row, params};
 use duroxide_core::model::Event;
 
 use super::long_texts::{self, Apart, reference};
-use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, run};
+use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, run};
 use crate::database::Db;
 use crate::long::{Long, Longs, decode};
 
@@ -127,18 +127,18 @@ pub(crate) fn get(c: Db<'_>, instance: i64, execution: u64, event: u64) -> Sql<O
     Ok(row)
 }
 
-/// Id of the last event; 0 if there is none.
-pub(crate) fn last_event_id(c: Db<'_>, instance: i64, execution: u64) -> Sql<u64> {
+/// Id and time of the last event; zeros if there is none.
+pub(crate) fn end(c: Db<'_>, instance: i64, execution: u64) -> Sql<(u64, u64)> {
     let last = first(
         c,
         // Whatever is no number is larger than any number.
-        "SELECT event FROM history WHERE instance = ?1 AND execution = ?2
+        "SELECT event, at FROM history WHERE instance = ?1 AND execution = ?2
          AND event <= 9223372036854775807 AND typeof(event) = 'integer'
          ORDER BY event DESC LIMIT 1",
         params![instance, id_in(execution)],
-        |row| row.get(0),
+        |row| Ok((id_out(row.get(0)?), number(row, 1)?.map_or(0, ms_out))),
     )?;
-    Ok(last.map_or(0, id_out))
+    Ok(last.unwrap_or_default())
 }
 
 /// Number of events of an execution.

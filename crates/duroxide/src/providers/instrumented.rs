@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{
-    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit, WorkItem,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
 };
 use crate::runtime::observability::MetricsProvider;
 use crate::runtime::observability::labels::provider_error_type;
@@ -305,6 +305,14 @@ impl Provider for InstrumentedProvider {
 
     fn commits_successors(&self) -> bool {
         self.inner.commits_successors()
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        self.inner.commits_direct_turns()
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        self.measure("ack_orchestration_item", self.inner.commit_direct_turn(turn)).await
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

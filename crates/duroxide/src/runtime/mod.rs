@@ -272,8 +272,8 @@ impl Runtime {
 
     fn spawn_all(&self) {
         let Some(node) = self.node() else { return };
-        self.spawn_orchestration_dispatcher(&node);
-        self.spawn_worker_slots(&node);
+        let turns = self.spawn_orchestration_dispatcher(&node);
+        self.spawn_worker_slots(&node, turns);
         self.tasks.spawn_servant(gauges::refresh_until(
             self.tasks.stop(),
             Arc::clone(&node.store),
@@ -282,7 +282,10 @@ impl Runtime {
         ));
     }
 
-    fn spawn_orchestration_dispatcher(&self, node: &Arc<Node>) {
+    fn spawn_orchestration_dispatcher(
+        &self,
+        node: &Arc<Node>,
+    ) -> Option<Arc<orchestration::Dispatcher>> {
         let options = &node.options;
         let concurrency = options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
         let leases = self.spawn_keeper(
@@ -291,14 +294,17 @@ impl Runtime {
             options.orchestrator_lock_timeout,
             options.orchestrator_lock_renewal_buffer,
         );
-        if 0 < concurrency {
-            let dispatcher = orchestration::Dispatcher::new(Arc::clone(node), leases, concurrency);
-            let run = Arc::new(dispatcher).run(self.tasks.slot_tracker(), self.tasks.stop());
-            self.tasks.spawn_slot(run);
+        if concurrency == 0 {
+            return None;
         }
+        let dispatcher = orchestration::Dispatcher::new(Arc::clone(node), leases, concurrency);
+        let dispatcher = Arc::new(dispatcher);
+        let run = Arc::clone(&dispatcher).run(self.tasks.slot_tracker(), self.tasks.stop());
+        self.tasks.spawn_slot(run);
+        Some(dispatcher)
     }
 
-    fn spawn_worker_slots(&self, node: &Arc<Node>) {
+    fn spawn_worker_slots(&self, node: &Arc<Node>, turns: Option<Arc<orchestration::Dispatcher>>) {
         let options = &node.options;
         let leases = self.spawn_keeper(
             node,
@@ -306,7 +312,7 @@ impl Runtime {
             options.worker_lock_timeout,
             options.worker_lock_renewal_buffer,
         );
-        let dispatcher = worker::Dispatcher::new(Arc::clone(node), leases);
+        let dispatcher = worker::Dispatcher::new(Arc::clone(node), leases, turns);
         let suffix = options.worker_node_id.as_ref().unwrap_or(&node.runtime_id);
         let worker_ids: Vec<String> =
             (0..options.worker_concurrency).map(|index| format!("work-{index}-{suffix}")).collect();

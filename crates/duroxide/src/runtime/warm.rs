@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use duroxide_core::model::KvEntry;
 use duroxide_core::replay::Suspended;
 
 use super::observability::MetricsProvider;
@@ -15,9 +16,25 @@ pub(crate) struct WarmInstances {
     kept: Mutex<Kept>,
 }
 
+/// An instance between two turns.
+pub(crate) struct Warm {
+    pub(crate) suspended: Suspended,
+    /// The key-value entries its execution began with.
+    pub(crate) kv_snapshot: HashMap<String, KvEntry>,
+}
+
+impl Warm {
+    fn bytes(&self) -> usize {
+        let entry = |(key, entry): (&String, &KvEntry)| {
+            size_of::<(String, KvEntry)>() + key.len() + entry.value.len()
+        };
+        self.suspended.bytes() + self.kv_snapshot.iter().map(entry).sum::<usize>()
+    }
+}
+
 #[derive(Default)]
 struct Kept {
-    by_instance: HashMap<String, (u64, Suspended)>,
+    by_instance: HashMap<String, (u64, Warm)>,
     /// By the order in which they were kept.
     by_age: BTreeMap<u64, String>,
     next: u64,
@@ -45,13 +62,33 @@ impl WarmInstances {
         &self,
         instance: &str,
         execution_id: u64,
-        last_event_id: u64,
-    ) -> Option<Suspended> {
-        let found = self.locked(|kept| kept.remove(instance)).filter(|suspended| {
-            suspended.execution_id() == execution_id && suspended.last_event_id() == last_event_id
-        });
+        (last_event_id, last_event_at_ms): (u64, u64),
+    ) -> Option<Warm> {
+        let is_this = |Warm { suspended, .. }: &Warm| {
+            suspended.execution_id() == execution_id
+                && suspended.last_event_id() == last_event_id
+                && suspended.last_event_at_ms() == last_event_at_ms
+        };
+        let found = self.locked(|kept| kept.remove(instance)).filter(is_this);
         self.metrics.record_warm_lookup(found.is_some());
         found
+    }
+
+    /// Takes an instance out if it waits for this activity and no other.
+    pub(crate) fn take_waiting_for(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        activity_id: u64,
+    ) -> Option<Warm> {
+        let found = self.locked(|kept| {
+            let (_, Warm { suspended, .. }) = kept.by_instance.get(instance)?;
+            let waits = suspended.execution_id() == execution_id
+                && suspended.waits_only_for_activity(activity_id);
+            waits.then(|| kept.remove(instance)).flatten()
+        })?;
+        self.metrics.record_warm_lookup(true);
+        Some(found)
     }
 
     /// Forgets an instance.
@@ -61,9 +98,9 @@ impl WarmInstances {
     }
 
     /// Keeps an instance until its next turn, or until there is no room.
-    pub(crate) fn keep(&self, instance: &str, suspended: Suspended) {
+    pub(crate) fn keep(&self, instance: &str, warm: Warm) {
         let evicted = self.locked(|kept| {
-            kept.insert(instance, suspended);
+            kept.insert(instance, warm);
             kept.shrink(&self.options)
         });
         self.metrics.record_warm_evictions(evicted.len() as u64);
@@ -76,23 +113,23 @@ impl WarmInstances {
 }
 
 impl Kept {
-    fn insert(&mut self, instance: &str, suspended: Suspended) {
+    fn insert(&mut self, instance: &str, warm: Warm) {
         let age = self.next;
         self.next += 1;
-        self.bytes += suspended.bytes();
+        self.bytes += warm.bytes();
         self.by_age.insert(age, instance.to_owned());
-        self.by_instance.insert(instance.to_owned(), (age, suspended));
+        self.by_instance.insert(instance.to_owned(), (age, warm));
     }
 
-    fn remove(&mut self, instance: &str) -> Option<Suspended> {
-        let (age, suspended) = self.by_instance.remove(instance)?;
+    fn remove(&mut self, instance: &str) -> Option<Warm> {
+        let (age, warm) = self.by_instance.remove(instance)?;
         self.by_age.remove(&age);
-        self.bytes = self.bytes.saturating_sub(suspended.bytes());
-        Some(suspended)
+        self.bytes = self.bytes.saturating_sub(warm.bytes());
+        Some(warm)
     }
 
     /// Takes out what there is no room for.
-    fn shrink(&mut self, options: &WarmOptions) -> Vec<Suspended> {
+    fn shrink(&mut self, options: &WarmOptions) -> Vec<Warm> {
         let mut evicted = Vec::new();
         while (options.max_instances < self.by_age.len() || options.max_bytes < self.bytes)
             && let Some((_, instance)) = self.by_age.first_key_value()

@@ -4,10 +4,11 @@ use duroxide_core::model::{Event, EventKind, WorkItem};
 
 use super::history::History;
 use super::instances::{Execution, Id, NewRow, RUNNING};
+use super::mailbox::Mailbox;
 use super::state::State;
-use super::worker_queue::{check_message, check_work};
+use super::worker_queue::{WorkRow, check_message, check_work};
 use crate::providers::Refusal;
-use crate::providers::{ExecutionMetadata, ScheduledActivityIdentifier, TurnCommit};
+use crate::providers::{DirectTurn, ExecutionMetadata, ScheduledActivityIdentifier, TurnCommit};
 
 impl State {
     /// Commits a turn, or changes nothing and gives the commit back.
@@ -24,6 +25,22 @@ impl State {
             }
             Err(refusal) => Err((refusal, commit)),
         }
+    }
+
+    /// Takes out an activity and commits the turn that has read its outcome (R8.142), or changes
+    /// nothing.
+    pub(super) fn commit_direct(&mut self, turn: DirectTurn, now: u64) -> Result<(), Refusal> {
+        let sequence = self.work.holder(&turn.work_token)?;
+        let id = self.shared_id(&turn.instance);
+        let is_its_own = |row: &WorkRow| check_work(&row.item) == Ok(&turn.instance);
+        if !self.work.rows.get(&sequence).is_some_and(is_its_own) || !self.is_at_rest(&turn) {
+            return Err(Refusal::NotAtRest(turn.instance));
+        }
+        self.check_turns(&id, &turn.commit)?;
+        self.work.touch_session_of(sequence, now);
+        self.work.remove(sequence);
+        self.apply_commit(&id, turn.commit, now);
+        Ok(())
     }
 
     /// Appends events outside a turn, under the same rules (R8.96).
@@ -45,12 +62,32 @@ impl State {
     /// Everything that can be wrong with a commit; the instance it is for.
     fn check_commit(&self, token: &str, commit: &TurnCommit) -> Result<Id, Refusal> {
         let id = self.messages.holder(token)?;
+        self.check_turns(&id, commit)?;
+        Ok(id)
+    }
+
+    fn check_turns(&self, id: &Id, commit: &TurnCommit) -> Result<(), Refusal> {
         for turn in commit.turns()? {
-            self.check_events(&id, turn.execution_id, &turn.history_delta)?;
+            self.check_events(id, turn.execution_id, &turn.history_delta)?;
             turn.worker_items.iter().try_for_each(|item| check_work(item).map(drop))?;
             turn.orchestrator_items.iter().try_for_each(|item| check_message(item).map(drop))?;
         }
-        Ok(id)
+        Ok(())
+    }
+
+    /// Whether an instance is as a turn has seen it, and nobody is about to change that.
+    fn is_at_rest(&self, turn: &DirectTurn) -> bool {
+        let is_undisturbed =
+            |mailbox: &Mailbox| mailbox.held_until().is_none() && mailbox.visible.is_empty();
+        let instance = self.instances.get(&turn.instance);
+        let current = instance.and_then(|instance| instance.row.as_ref());
+        let execution_id = turn.commit.execution_id;
+        let execution = instance.and_then(|instance| instance.executions.get(&execution_id));
+        self.messages.mailbox(&turn.instance).is_none_or(is_undisturbed)
+            && current.is_some_and(|row| row.current_execution == execution_id)
+            && execution.is_some_and(|execution| {
+                execution.history.end() == (turn.last_event_id, turn.last_event_at_ms)
+            })
     }
 
     /// The steps of a commit. None of them can fail.

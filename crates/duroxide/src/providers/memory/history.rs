@@ -71,9 +71,9 @@ impl History {
         &self.events
     }
 
-    /// Id of the last event, 0 if there is none.
-    pub(super) fn last_event_id(&self) -> u64 {
-        self.events.last().map_or(0, |event| event.event_id)
+    /// Id and time of the last event, zeros if there is none.
+    pub(super) fn end(&self) -> (u64, u64) {
+        self.events.last().map_or((0, 0), |event| (event.event_id, event.timestamp_ms))
     }
 
     /// The start event.
@@ -104,7 +104,7 @@ impl History {
 
     /// Where an id is, or where it would go. Appending is the common case and costs one look.
     fn position(&self, event_id: u64) -> Result<usize, usize> {
-        if self.last_event_id() < event_id {
+        if self.end().0 < event_id {
             return Err(self.events.len());
         }
         self.events.binary_search_by_key(&event_id, |event| event.event_id)

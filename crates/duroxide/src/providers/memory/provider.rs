@@ -12,9 +12,9 @@ use super::turns::TurnWants;
 use super::work::WorkWants;
 use super::{MemoryProvider, commit_watch, millis};
 use crate::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit,
 };
 
 #[async_trait]
@@ -290,6 +290,15 @@ impl Provider for MemoryProvider {
 
     fn commits_successors(&self) -> bool {
         true
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.commit_direct(turn, now))
+            .map_err(|refusal| refusal.during("commit_direct_turn"))
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

@@ -48,11 +48,17 @@ impl State {
 
         let instance = self.instances.get(&id);
         let item = describe(&id, instance, messages, wants.with_history);
-        let last_event_id = instance
+        let (last_event_id, last_event_at_ms) = instance
             .and_then(|instance| instance.executions.get(&item.execution_id))
-            .map_or(0, |execution| execution.history.last_event_id());
-        let history_included = wants.with_history || last_event_id == 0;
-        let turn = FetchedTurn { item, lock_token, attempt_count, last_event_id, history_included };
+            .map_or((0, 0), |execution| execution.history.end());
+        let turn = FetchedTurn {
+            item,
+            lock_token,
+            attempt_count,
+            last_event_id,
+            last_event_at_ms,
+            history_included: wants.with_history || last_event_id == 0,
+        };
         Some((id, turn))
     }
 

@@ -168,7 +168,7 @@ impl WorkerQueue {
         self.announce_heads(session);
     }
 
-    fn touch_session_of(&mut self, sequence: u64, now: u64) {
+    pub(super) fn touch_session_of(&mut self, sequence: u64, now: u64) {
         if let Some(session) = self.rows.get(&sequence).and_then(|row| row.session.as_deref()) {
             self.sessions.touch(session, now);
         }

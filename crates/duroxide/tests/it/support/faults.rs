@@ -45,6 +45,7 @@ pub(super) struct Plan {
     pub(super) blind: bool,
     pub(super) clock_hidden: bool,
     pub(super) successors: bool,
+    pub(super) direct_turns: bool,
     pub(super) bare: bool,
     pub(super) twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
@@ -110,6 +111,11 @@ impl Faults {
     /// Turns are taken together with their successors, as `commit_turn`.
     pub fn take_successors(&self) {
         self.0.lock().unwrap().successors = true;
+    }
+
+    /// Turns are taken together with the outcomes they have read, as `commit_direct_turn`.
+    pub fn take_direct_turns(&self) {
+        self.0.lock().unwrap().direct_turns = true;
     }
 
     /// Fetches leave the history out; it is read by itself, as `read_history_from`.

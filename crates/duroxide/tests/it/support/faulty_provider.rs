@@ -1,7 +1,7 @@
 //! A store that fails as told, see [`Faults`].
 //!
 //! It forwards the contract's methods only, as a wrapper written by somebody else would, and turns
-//! with successors if told so.
+//! with successors or outcomes if told so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit, WorkItem,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -144,6 +144,14 @@ impl Provider for FaultyProvider {
 
     fn commits_successors(&self) -> bool {
         self.faults.0.lock().unwrap().successors && self.inner.commits_successors()
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        self.faults.0.lock().unwrap().direct_turns && self.inner.commits_direct_turns()
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        met!(self, "commit_direct_turn", self.inner.commit_direct_turn(turn))
     }
 
     async fn commit_turn(&self, token: &str, commit: TurnCommit) -> Result<(), RejectedCommit> {

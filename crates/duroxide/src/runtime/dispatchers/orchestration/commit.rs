@@ -14,7 +14,7 @@ use semver::Version;
 use tokio::time::sleep;
 
 use super::report::Summary;
-use super::{Batch, Dispatcher};
+use super::{Batch, Dispatcher, Subject};
 use crate::providers::{ExecutionMetadata, ProviderError, RejectedCommit, TurnCommit};
 use crate::runtime::facts::ExecutionFact;
 use crate::runtime::node::log_storage_error;
@@ -115,13 +115,13 @@ impl Dispatcher {
     /// What the store is asked to make true.
     pub(super) async fn to_commit(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         mut outcome: TurnOutcome,
         notices: Vec<WorkItem>,
         execution_id: u64,
     ) -> TurnCommit {
-        self.spare_strangers(batch.instance(), &mut outcome.messages).await;
-        into_commit(batch, outcome, notices, execution_id)
+        self.spare_strangers(subject.instance(), &mut outcome.messages).await;
+        into_commit(subject, outcome, notices, execution_id)
     }
 
     /// Tries a commit until it is made, refused for good, or the lock is gone (R7.50).
@@ -234,7 +234,7 @@ impl Dispatcher {
 
 /// The outcome as the store takes it.
 fn into_commit(
-    batch: &Batch,
+    subject: &Subject,
     outcome: TurnOutcome,
     notices: Vec<WorkItem>,
     execution_id: u64,
@@ -251,7 +251,7 @@ fn into_commit(
         metadata,
         cancelled_activities: cancelled
             .map(|activity_id| ScheduledActivityIdentifier {
-                instance: batch.item.instance.clone(),
+                instance: subject.item.instance.clone(),
                 execution_id,
                 activity_id,
             })

@@ -8,9 +8,11 @@ mod succession;
 mod poison;
 mod pardon;
 mod warm;
+mod direct;
 mod report;
 
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +26,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+pub(crate) use self::direct::Answer;
 
 use self::admit::{Admission, admit};
 use self::commit::Aside;
@@ -39,6 +43,7 @@ use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::node::{Kind, Node, log_storage_error};
 use crate::runtime::observability::targets;
+use crate::runtime::warm::Warm;
 
 /// Turns fetched ahead of those that run: enough to keep those busy while the store works, as long as
 /// turns are short. Before anything is known of them, fewer.
@@ -65,25 +70,50 @@ pub(crate) struct Dispatcher {
     pardons: Pardons,
 }
 
-/// A locked turn on its way through the dispatcher.
-struct Batch {
+/// Whose turn it is, locked or not.
+struct Subject {
     item: OrchestrationItem,
-    lock_token: String,
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     attempt: u32,
-    /// Id of the last event of the current execution; 0 if it has none.
-    last_event_id: u64,
-    history_included: bool,
     worker_id: String,
-    lease: Lease,
-    /// The right to run and since when, until there is only the commit to wait for.
-    running: Option<(OwnedSemaphorePermit, Instant)>,
 }
 
-impl Batch {
+impl Subject {
     fn instance(&self) -> &str {
         &self.item.instance
     }
+}
+
+/// A locked turn on its way through the dispatcher.
+struct Batch {
+    subject: Subject,
+    lock_token: String,
+    /// Id and time of the last event of the current execution; zeros if it has none.
+    last_event: (u64, u64),
+    history_included: bool,
+    lease: Lease,
+    /// The right to run, until there is only the commit to wait for.
+    running: Option<Running>,
+}
+
+impl Deref for Batch {
+    type Target = Subject;
+
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+impl DerefMut for Batch {
+    fn deref_mut(&mut self) -> &mut Subject {
+        &mut self.subject
+    }
+}
+
+/// The right to run, and since when.
+struct Running {
+    _permit: OwnedSemaphorePermit,
+    since: Instant,
 }
 
 impl Dispatcher {
@@ -171,16 +201,16 @@ impl Dispatcher {
     async fn process_guarded(self: Arc<Self>, turn: FetchedTurn, worker_id: String) {
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
-        let FetchedTurn { item, lock_token, last_event_id, history_included, .. } = turn;
+        let last_event = (turn.last_event_id, turn.last_event_at_ms);
+        let FetchedTurn { item, lock_token, history_included, .. } = turn;
         let instance = item.instance.clone();
+        let attempt = self.pardons.counted(&instance, turn.attempt_count);
         let batch = Batch {
             lease: self.leases.hold(&lock_token),
-            attempt: self.pardons.counted(&instance, turn.attempt_count),
-            item,
+            subject: Subject { item, attempt, worker_id },
             lock_token,
-            last_event_id,
+            last_event,
             history_included,
-            worker_id,
             running: None,
         };
         // Boxed: a future is as large as the longest way through it, and is moved when it begins.
@@ -188,19 +218,23 @@ impl Dispatcher {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
         }
+        self.count_duration(began);
+    }
+
+    fn count_duration(&self, began: Instant) {
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.node.metrics.record_orch_dispatcher_processing_duration(took_ms);
     }
 
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
-        batch.running = self.permission_to_run().await.map(|permit| (permit, Instant::now()));
+        batch.running = self.permission_to_run(AHEAD_MAX).await;
         if batch.running.is_none() {
             return self.pass_on(&batch).await;
         }
         self.delay_for_tests(batch.instance()).await;
-        if let Some(suspended) = self.take_warm(&batch) {
-            return self.run_warm(batch, suspended).await;
+        if let Some(warm) = self.take_warm(&batch) {
+            return self.run_warm(batch, warm).await;
         }
         if !self.read_history(&mut batch).await {
             return;
@@ -217,12 +251,20 @@ impl Dispatcher {
     }
 
     /// One of the turns that may run at a time; `None` if that takes too long.
-    async fn permission_to_run(&self) -> Option<OwnedSemaphorePermit> {
+    async fn permission_to_run(&self, patience: Duration) -> Option<Running> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let permission = Arc::clone(&self.running).acquire_owned();
-        let permission = timeout(AHEAD_MAX, permission).await;
+        let permission = timeout(patience, permission).await;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        permission.ok()?.ok() // Nobody closes the semaphore.
+        let permit = permission.ok()?.ok()?; // Nobody closes the semaphore.
+        Some(Running { _permit: permit, since: Instant::now() })
+    }
+
+    /// A turn has run.
+    fn has_run(&self, running: Option<Running>) {
+        if let Some(running) = running {
+            self.usual().learn(running.since.elapsed());
+        }
     }
 
     /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
@@ -290,14 +332,16 @@ impl Dispatcher {
             }
             _ => None,
         };
-        if let Some((_, since)) = batch.running.take() {
-            self.usual().learn(since.elapsed());
-        }
+        self.has_run(batch.running.take());
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());
         let next = match successor {
             Some(successor) => Box::pin(self.commit_both(batch, outcome, aside, successor)).await,
-            None => self.commit(batch, outcome, aside).await.then_some(next).flatten(),
+            None => {
+                let next = self.commit(batch, outcome, aside).await.then_some(next).flatten();
+                let kv_snapshot = std::mem::take(&mut batch.item.kv_snapshot);
+                next.map(|suspended| Warm { suspended, kv_snapshot })
+            }
         };
         if let Some(next) = next {
             self.node.warm.keep(batch.instance(), next);

@@ -6,7 +6,7 @@ use duroxide_core::model::{ErrorDetails, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
 
 use super::commit::Aside;
-use super::{Batch, Dispatcher};
+use super::{Dispatcher, Subject};
 use crate::runtime::facts::ExecutionFact;
 use crate::runtime::node::Kind;
 use crate::runtime::observability::labels::{self, ErrorLabels};
@@ -14,11 +14,11 @@ use crate::runtime::observability::targets;
 
 /// One log record about an execution (R9.53).
 macro_rules! record {
-    ($level:ident, $batch:expr, $fact:expr, $execution_id:expr, $($rest:tt)*) => {
+    ($level:ident, $subject:expr, $fact:expr, $execution_id:expr, $($rest:tt)*) => {
         tracing::$level!(target: targets::ORCHESTRATION_DISPATCHER,
-            instance_id = %$batch.instance(), execution_id = %$execution_id,
+            instance_id = %$subject.instance(), execution_id = %$execution_id,
             orchestration_name = %$fact.name, orchestration_version = %$fact.version,
-            worker_id = %$batch.worker_id, $($rest)*)
+            worker_id = %$subject.worker_id, $($rest)*)
     };
 }
 
@@ -45,25 +45,30 @@ impl Summary {
 
 impl Dispatcher {
     /// Says what the code did wrong, before anything else can go wrong.
-    pub(super) fn report_before_commit(&self, batch: &Batch, outcome: &TurnOutcome, aside: &Aside) {
+    pub(super) fn report_before_commit(
+        &self,
+        subject: &Subject,
+        outcome: &TurnOutcome,
+        aside: &Aside,
+    ) {
         let name = &aside.orchestration_name;
         if let Some(report) = &outcome.divergence {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), execution_id = %aside.execution_id,
+                instance_id = %subject.instance(), execution_id = %aside.execution_id,
                 orchestration_name = %name, orchestration_version = %aside.version,
-                worker_id = %batch.worker_id, "nondeterminism\n{report}");
+                worker_id = %subject.worker_id, "nondeterminism\n{report}");
         }
         if outcome.waits_for_foreign {
             self.node.metrics.record_foreign_wait(name);
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER,
-                instance_id = %batch.instance(), execution_id = %aside.execution_id,
+                instance_id = %subject.instance(), execution_id = %aside.execution_id,
                 orchestration_name = %name, orchestration_version = %aside.version,
                 "orchestration {name} {} (instance {}) waits for something that is not durable and \
                  that replay can never reproduce. Await only what the context returns: \
                  ctx.schedule_timer instead of sleep, an activity instead of I/O, ctx.schedule_wait \
                  or ctx.dequeue_event instead of a channel, ctx.join/ctx.select2 instead of \
                  combinators that rely on wakers",
-                aside.version, batch.instance());
+                aside.version, subject.instance());
         }
         self.announce_unknown_names(outcome, name);
     }
@@ -87,13 +92,13 @@ impl Dispatcher {
     /// Counts a turn that has been committed, and remembers its execution.
     pub(super) fn report_committed(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         summary: Summary,
         execution_id: u64,
         known: Option<ExecutionFact>,
     ) {
         if let Some(begun) = &summary.begun {
-            self.report_start(batch, begun, execution_id);
+            self.report_start(subject, begun, execution_id);
         }
         let Some(mut fact) = summary.begun.or(known) else { return };
         fact.turns += 1;
@@ -105,26 +110,26 @@ impl Dispatcher {
             metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
-        self.report_ending(batch, &summary.status, &fact, execution_id);
+        self.report_ending(subject, &summary.status, &fact, execution_id);
         match summary.status {
-            TurnStatus::Running => self.node.facts.put(batch.instance(), execution_id, fact),
-            _ => self.node.facts.forget(batch.instance(), execution_id),
+            TurnStatus::Running => self.node.facts.put(subject.instance(), execution_id, fact),
+            _ => self.node.facts.forget(subject.instance(), execution_id),
         }
     }
 
     /// Counts an execution given up, whose last turn was never run.
     pub(super) fn report_poisoned(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         summary: Summary,
         execution_id: u64,
         fact: ExecutionFact,
     ) {
         self.node.metrics.record_orchestration_poison();
-        self.report_committed(batch, summary, execution_id, Some(fact));
+        self.report_committed(subject, summary, execution_id, Some(fact));
     }
 
-    fn report_start(&self, batch: &Batch, begun: &ExecutionFact, execution_id: u64) {
+    fn report_start(&self, subject: &Subject, begun: &ExecutionFact, execution_id: u64) {
         let metrics = &self.node.metrics;
         let initiated_by = if execution_id > INITIAL_EXECUTION_ID {
             labels::INITIATED_BY_CONTINUE_AS_NEW
@@ -133,12 +138,12 @@ impl Dispatcher {
             labels::INITIATED_BY_CLIENT
         };
         metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
-        record!(debug, batch, begun, execution_id, "Orchestration started");
+        record!(debug, subject, begun, execution_id, "Orchestration started");
     }
 
     fn report_ending(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         status: &TurnStatus,
         fact: &ExecutionFact,
         execution_id: u64,
@@ -147,16 +152,16 @@ impl Dispatcher {
         let label = match status {
             TurnStatus::Running => return,
             TurnStatus::Completed(_) => {
-                record!(debug, batch, fact, execution_id, "Orchestration completed");
+                record!(debug, subject, fact, execution_id, "Orchestration completed");
                 labels::STATUS_SUCCESS
             }
             TurnStatus::Failed(details) => {
-                self.report_failure(batch, details, fact, execution_id);
+                self.report_failure(subject, details, fact, execution_id);
                 labels::STATUS_FAILED
             }
             TurnStatus::ContinuedAsNew(_) => {
                 metrics.record_continue_as_new(&fact.name, execution_id);
-                record!(debug, batch, fact, execution_id, "Orchestration continued as new");
+                record!(debug, subject, fact, execution_id, "Orchestration continued as new");
                 labels::STATUS_CONTINUED_AS_NEW
             }
         };
@@ -178,7 +183,7 @@ impl Dispatcher {
     /// R9.53: application failures are the user's affair, others need an operator.
     fn report_failure(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         details: &ErrorDetails,
         fact: &ExecutionFact,
         execution_id: u64,
@@ -188,9 +193,9 @@ impl Dispatcher {
         metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
         let error = details.display_message();
         if matches!(details, ErrorDetails::Application { .. }) {
-            record!(warn, batch, fact, execution_id, error_type, %error, "Orchestration failed");
+            record!(warn, subject, fact, execution_id, error_type, %error, "Orchestration failed");
         } else {
-            record!(error, batch, fact, execution_id, error_type, %error, "Orchestration failed");
+            record!(error, subject, fact, execution_id, error_type, %error, "Orchestration failed");
         }
     }
 }

@@ -6,46 +6,75 @@
 use std::collections::HashMap;
 
 use duroxide_core::model::{EventKind, KvEntry, WorkItem};
-use duroxide_core::replay::{
-    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
-};
+use duroxide_core::replay::{HistoryManager, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep};
 
 use super::commit::Aside;
 use super::report::Summary;
-use super::{Batch, Dispatcher};
+use super::{Batch, Dispatcher, Subject};
+use crate::providers::TurnCommit;
 use crate::runtime::observability::targets;
+use crate::runtime::warm::Warm;
 
 /// The first turn of an execution, run before its predecessor was stored.
 pub(super) struct Successor {
-    outcome: TurnOutcome,
-    aside: Aside,
-    next: Option<Suspended>,
+    pub(super) outcome: TurnOutcome,
+    pub(super) aside: Aside,
+    /// If it waits for more, and is to be kept.
+    pub(super) next: Option<Warm>,
+}
+
+impl Successor {
+    pub(super) fn summary(&self) -> Summary {
+        Summary::of(&self.outcome)
+    }
 }
 
 impl Dispatcher {
     /// Runs the first turn of the execution that follows this outcome, if both can be stored together.
     pub(super) async fn run_successor(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         outcome: &TurnOutcome,
         execution_id: u64,
     ) -> Option<Successor> {
         // A turn that is tried again is tried alone: should the successor's code bring the process
         // down, that must not count against the execution before it.
-        if batch.attempt > 1 || !self.node.store.commits_successors() {
+        if subject.attempt > 1 || !self.node.store.commits_successors() {
             return None;
         }
         let start = outcome.messages.iter().find(|message| begins_successor(message))?.clone();
         let no_history = HistoryManager::from_owned(Vec::new());
-        let reader = WorkItemReader::from_owned(vec![start], &no_history, batch.instance());
-        let code = self.resolve(&batch.item, &reader)?;
+        let reader = WorkItemReader::from_owned(vec![start], &no_history, subject.instance());
+        let code = self.resolve(&subject.item, &reader)?;
         let execution_id = execution_id.checked_add(1)?;
         let aside = Aside::of(&reader, &[], execution_id, &code.0);
-        let kv_snapshot = kv_after(&batch.item.kv_snapshot, &outcome.kv_changes);
-        let turn = self.turn_of(batch.instance(), execution_id, reader, code).await;
-        let (outcome, next) = run_turn_and_keep(Turn { kv_snapshot, ..turn });
-        self.report_before_commit(batch, &outcome, &aside);
-        Some(Successor { outcome, aside, next: next.filter(|_| self.node.warm.is_on()) })
+        let kv_snapshot = kv_after(&subject.item.kv_snapshot, &outcome.kv_changes);
+        let turn = self.turn_of(subject.instance(), execution_id, reader, code).await;
+        let turn = Turn { kv_snapshot: kv_snapshot.clone(), ..turn };
+        let (outcome, next) = run_turn_and_keep(turn);
+        self.report_before_commit(subject, &outcome, &aside);
+        let next = next.filter(|_| self.node.warm.is_on());
+        let next = next.map(|suspended| Warm { suspended, kv_snapshot });
+        Some(Successor { outcome, aside, next })
+    }
+
+    /// One commit for both turns. The message that would begin the second is not sent; it comes back
+    /// with its place.
+    pub(super) async fn to_commit_of_both(
+        &self,
+        subject: &Subject,
+        outcome: TurnOutcome,
+        aside: &Aside,
+        successor: TurnOutcome,
+    ) -> (TurnCommit, Option<(usize, WorkItem)>) {
+        let first_id = aside.execution_id;
+        let mut commit = self.to_commit(subject, outcome, aside.notices.clone(), first_id).await;
+        let start = commit.orchestrator_items.iter().position(begins_successor);
+        let start = start.map(|at| (at, commit.orchestrator_items.remove(at)));
+        let second_id = first_id.saturating_add(1);
+        let second = self.to_commit(subject, successor, Vec::new(), second_id).await;
+        commit.successor = Some(Box::new(second));
+        (commit, start)
     }
 
     /// Commits both turns, or the first alone if the store will not have them together. The successor
@@ -56,14 +85,11 @@ impl Dispatcher {
         outcome: TurnOutcome,
         aside: Aside,
         successor: Successor,
-    ) -> Option<Suspended> {
-        let summaries = (Summary::of(&outcome), Summary::of(&successor.outcome));
+    ) -> Option<Warm> {
+        let summaries = (Summary::of(&outcome), successor.summary());
         let (first_id, second_id) = (aside.execution_id, successor.aside.execution_id);
-        let mut commit = self.to_commit(batch, outcome, aside.notices.clone(), first_id).await;
-        let start = commit.orchestrator_items.iter().position(begins_successor);
-        let start = start.map(|at| (at, commit.orchestrator_items.remove(at)));
-        let second = self.to_commit(batch, successor.outcome, Vec::new(), second_id).await;
-        commit.successor = Some(Box::new(second));
+        let (commit, start) =
+            self.to_commit_of_both(batch, outcome, &aside, successor.outcome).await;
         let Err(rejected) = self.commit_while_leased(batch, commit).await else {
             self.report_committed(batch, summaries.0, first_id, aside.fact);
             self.report_committed(batch, summaries.1, second_id, None);

@@ -11,17 +11,18 @@ use duroxide_core::replay::{
 };
 
 use super::commit::Aside;
-use super::{Batch, Dispatcher};
+use super::{Batch, Dispatcher, Subject};
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::facts::ExecutionFact;
+use crate::runtime::warm::Warm;
 
 /// Answers given to system calls, in order.
 type Answers = Arc<Mutex<Vec<Option<Result<String, String>>>>>;
 
 impl Dispatcher {
     /// The instance as it was left after its last turn, if it still is.
-    pub(super) fn take_warm(&self, batch: &Batch) -> Option<Suspended> {
-        if !self.node.warm.is_on() || batch.last_event_id == 0 {
+    pub(super) fn take_warm(&self, batch: &Batch) -> Option<Warm> {
+        if !self.node.warm.is_on() || batch.last_event.0 == 0 {
             return None;
         }
         let is_plain = |message: &WorkItem| {
@@ -33,14 +34,25 @@ impl Dispatcher {
             self.node.warm.forget(&item.instance);
             return None;
         }
-        self.node.warm.take(&item.instance, item.execution_id, batch.last_event_id)
+        self.node.warm.take(&item.instance, item.execution_id, batch.last_event)
     }
 
     /// Goes on where the last turn left off.
-    pub(super) async fn run_warm(self: &Arc<Self>, mut batch: Batch, suspended: Suspended) {
-        let now_ms = self.node.now_ms();
-        let aside = self.aside_of_warm(&batch, &suspended);
+    pub(super) async fn run_warm(self: &Arc<Self>, mut batch: Batch, warm: Warm) {
         let messages = std::mem::take(&mut batch.item.messages);
+        let (outcome, aside, next) = self.resume(&batch, warm.suspended, messages).await;
+        self.commit_and_keep(&mut batch, outcome, aside, next).await;
+    }
+
+    /// The turn of an instance that was kept. Nothing has come of it yet.
+    pub(super) async fn resume(
+        &self,
+        subject: &Subject,
+        suspended: Suspended,
+        messages: Vec<WorkItem>,
+    ) -> (TurnOutcome, Aside, Option<Suspended>) {
+        let now_ms = self.node.now_ms();
+        let aside = self.aside_of_warm(subject, &suspended);
         let replica = self.node.warm.compares().then(|| Replica::of(&suspended, &messages));
         let answers = Answers::default();
         let inner = TurnSystemCalls { node: Arc::clone(&self.node), now_ms };
@@ -49,10 +61,10 @@ impl Dispatcher {
         let (outcome, next) = suspended.resume(Resumption { messages, now_ms, system_calls });
         if let Some(replica) = replica {
             let answers = std::mem::take(&mut *locked(&answers));
-            Box::pin(self.compare(&batch, replica, (&outcome, answers), now_ms)).await;
+            Box::pin(self.compare(subject, replica, (&outcome, answers), now_ms)).await;
         }
-        self.report_before_commit(&batch, &outcome, &aside);
-        self.commit_and_keep(&mut batch, outcome, aside, next).await;
+        self.report_before_commit(subject, &outcome, &aside);
+        (outcome, aside, next)
     }
 
     /// Reads the history of a turn that came without. False if that has to be tried again later.
@@ -77,31 +89,31 @@ impl Dispatcher {
         true
     }
 
-    fn aside_of_warm(&self, batch: &Batch, suspended: &Suspended) -> Aside {
+    fn aside_of_warm(&self, subject: &Subject, suspended: &Suspended) -> Aside {
         let execution_id = suspended.execution_id();
         let told = || suspended.history().first().and_then(ExecutionFact::from_start);
-        let fact = self.node.facts.get(batch.instance(), execution_id).or_else(told);
+        let fact = self.node.facts.get(subject.instance(), execution_id).or_else(told);
         Aside::of_warm(execution_id, fact)
     }
 
     /// The same turn by replay; ends the process if it comes to something else.
     async fn compare(
         &self,
-        batch: &Batch,
+        subject: &Subject,
         replica: Replica,
         (warm, answers): (&TurnOutcome, Vec<Option<Result<String, String>>>),
         now_ms: u64,
     ) {
         let history = HistoryManager::from_owned(replica.history);
-        let reader = WorkItemReader::from_owned(replica.messages, &history, batch.instance());
-        let Some(code) = self.resolve(&batch.item, &reader) else { return };
-        let execution_id = batch.item.execution_id;
+        let reader = WorkItemReader::from_owned(replica.messages, &history, subject.instance());
+        let Some(code) = self.resolve(&subject.item, &reader) else { return };
+        let execution_id = subject.item.execution_id;
         let turn = Turn {
             history: history.into_history(),
-            kv_snapshot: batch.item.kv_snapshot.clone(),
+            kv_snapshot: subject.item.kv_snapshot.clone(),
             now_ms,
             system_calls: Some(Box::new(Repeating(answers.into_iter().collect()))),
-            ..self.turn_of(batch.instance(), execution_id, reader, code).await
+            ..self.turn_of(subject.instance(), execution_id, reader, code).await
         };
         // What it would log has been logged.
         let silence = tracing::subscriber::NoSubscriber::default();
@@ -110,7 +122,7 @@ impl Dispatcher {
         if warm != cold {
             eprintln!(
                 "a turn of {} differs from its replay\nwarm: {warm}\ncold: {cold}",
-                batch.instance()
+                subject.instance()
             );
             std::process::abort();
         }

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use super::Dispatcher;
 use super::execute::{Ended, Finished, Work};
 use crate::providers::ProviderError;
+use crate::runtime::dispatchers::orchestration::Answer;
 use crate::runtime::node::log_storage_error;
 use crate::runtime::observability::labels::{self, ErrorLabels};
 use crate::runtime::observability::targets;
@@ -50,10 +51,33 @@ impl Dispatcher {
         result: Result<String, ErrorDetails>,
     ) -> Result<(), &'static str> {
         report(work, &result);
-        match self.ack_while_leased(work, completion_of(work, result)).await {
+        let completion = completion_of(work, result);
+        if self.answer_directly(work, &completion).await {
+            return Ok(());
+        }
+        match self.ack_while_leased(work, completion).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.give_back(work, error).await),
         }
+    }
+
+    /// Stores a result together with the turn that reads it, if that can run here and now. A result
+    /// that cost more than one attempt is not put at risk by somebody else's code; nor is one of a
+    /// session, whose next activity waits for it.
+    async fn answer_directly(&self, work: &Work, outcome: &WorkItem) -> bool {
+        let Some(turns) = &self.turns else { return false };
+        if work.attempt > 1 || work.session_id.is_some() {
+            return false;
+        }
+        let answer = Answer {
+            instance: &work.instance,
+            execution_id: work.execution_id,
+            activity_id: work.id,
+            outcome,
+            work_token: &work.lock_token,
+            worker_id: &work.worker_id,
+        };
+        Box::pin(turns.answer(answer)).await
     }
 
     pub(super) fn count(&self, work: &Work, outcome: &'static str, took: Duration) {

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::fetch::Lead;
 use super::lease::LeaseKeeper;
+use super::orchestration;
 use crate::runtime::node::Node;
 
 use ahead::Ahead;
@@ -33,13 +34,19 @@ pub(crate) struct Dispatcher {
     ahead: Ahead,
     /// As many permits as results may wait for the store.
     results: Arc<Semaphore>,
+    /// Who runs turns here, if anybody does.
+    turns: Option<Arc<orchestration::Dispatcher>>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>) -> Arc<Self> {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        leases: Arc<LeaseKeeper>,
+        turns: Option<Arc<orchestration::Dispatcher>>,
+    ) -> Arc<Self> {
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
         let (lead, sessions) = (Lead::new(), Sessions::default());
         let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
-        Arc::new(Self { node, leases, lead, sessions, ahead, results })
+        Arc::new(Self { node, leases, lead, sessions, ahead, results, turns })
     }
 }

@@ -1,0 +1,69 @@
+//! An activity done and the turn that has read its outcome, without a message between them (R8.142).
+
+use duroxide_core::provider::{DirectTurn, Refusal};
+
+use super::Op;
+use super::ack_work::check_lock;
+use super::commit_turn::{Turns, record_all};
+use crate::error::OpError;
+use crate::mailbox;
+use crate::tables::instances::{self, Instance};
+use crate::tables::mailboxes::{self, State};
+use crate::tables::{Sql, history, sessions, work};
+use crate::token::{self, Secret};
+use crate::tx::Tx;
+
+/// Removes a locked activity and commits a turn of its instance, both or neither.
+#[derive(Debug)]
+pub(crate) struct CommitDirect {
+    seq: i64,
+    secret: Secret,
+    instance: String,
+    execution: u64,
+    /// Id and time.
+    last_event: (u64, u64),
+    turns: Turns,
+}
+
+impl CommitDirect {
+    /// Serialises a commit; whatever can be refused without looking at the store will be.
+    pub(crate) fn of(turn: DirectTurn) -> Result<Self, Refusal> {
+        let (seq, secret) = token::read_work(&turn.work_token)?;
+        let (execution, turns) = (turn.commit.execution_id, Turns::of(&turn.commit)?);
+        let last_event = (turn.last_event_id, turn.last_event_at_ms);
+        Ok(Self { seq, secret, instance: turn.instance, execution, last_event, turns })
+    }
+
+    /// The instance, if it is as the turn has seen it and nobody is about to change that.
+    fn at_rest(&self, tx: &Tx<'_>, key: i64) -> Sql<Option<Instance>> {
+        let c = tx.connection;
+        if mailboxes::get(c, key)?.is_some_and(|mailbox| mailbox.state != State::Resting) {
+            return Ok(None);
+        }
+        let instance = instances::by_key(c, key)?.filter(|instance| {
+            let execution = instance.identity.as_ref().map(|identity| identity.execution);
+            instance.id == self.instance && execution == Some(self.execution)
+        });
+        let end = history::end(c, key, self.execution)?;
+        Ok(instance.filter(|_| end == self.last_event))
+    }
+}
+
+impl Op for CommitDirect {
+    type Output = ();
+
+    fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        mailbox::advance(tx)?;
+        let row = check_lock(tx, self.seq, &self.secret)?;
+        let instance = self.at_rest(tx, row.instance)?;
+        let instance = instance.ok_or_else(|| Refusal::NotAtRest(self.instance.clone()))?;
+        let turns = self.turns.check(tx, instance.key)?;
+        work::delete(tx.connection, self.seq)?;
+        if let Some(session) = &row.session {
+            sessions::touch(tx.connection, session, tx.now)?; // R8.85
+        }
+        // What is left of a lock that ran out goes, as with any commit.
+        let open = |tx: &mut Tx<'_>, own: &Instance| mailboxes::delete(tx.connection, own.key);
+        Ok(record_all(tx, instance, turns, open)?)
+    }
+}

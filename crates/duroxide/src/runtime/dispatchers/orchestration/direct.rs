@@ -1,0 +1,117 @@
+//! An activity's outcome straight into the turn that waits for it: one commit instead of two (R1.64).
+//!
+//! The usual way of an outcome is a message, which somebody fetches as a turn. If the instance waits
+//! here, in memory, and for nothing else that is likely to come now, its turn runs at once. A turn has
+//! no effect until it is stored, so it needs no lock: the store takes it only if the instance is still
+//! as the turn has seen it. Where anything speaks against that, the message is what there is.
+
+use std::time::{Duration, Instant};
+
+use duroxide_core::model::WorkItem;
+use duroxide_core::replay::TurnStatus;
+
+use super::report::Summary;
+use super::{Dispatcher, Subject};
+use crate::providers::{DirectTurn, OrchestrationItem};
+use crate::runtime::observability::targets;
+use crate::runtime::warm::Warm;
+
+/// How long an outcome waits for the right to run: it is stored nowhere yet.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// The outcome of an activity that was run for the first time and belongs to no session.
+pub(crate) struct Answer<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) execution_id: u64,
+    pub(crate) activity_id: u64,
+    pub(crate) outcome: &'a WorkItem,
+    /// Proof of the lock on the activity.
+    pub(crate) work_token: &'a str,
+    /// Who ran the activity runs the turn.
+    pub(crate) worker_id: &'a str,
+}
+
+impl Dispatcher {
+    /// Runs the turn that an outcome leads to, and stores both. False if nothing of that has happened.
+    pub(crate) async fn answer(&self, answer: Answer<'_>) -> bool {
+        let began = Instant::now();
+        if !self.node.store.commits_direct_turns() || self.is_delayed_for_tests(answer.instance) {
+            return false;
+        }
+        let Some(running) = self.permission_to_run(PATIENCE).await else { return false };
+        let Answer { instance, execution_id, activity_id, .. } = answer;
+        let warm = self.node.warm.take_waiting_for(instance, execution_id, activity_id);
+        let Some(Warm { suspended, kv_snapshot }) = warm else { return false };
+        let last_event_id = suspended.last_event_id();
+        let last_event_at_ms = suspended.last_event_at_ms();
+        let mut subject = subject_of(&answer);
+        subject.item.kv_snapshot = kv_snapshot;
+
+        let messages = vec![answer.outcome.clone()];
+        let (outcome, aside, next) = self.resume(&subject, suspended, messages).await;
+        let successor = match &outcome.status {
+            TurnStatus::ContinuedAsNew(_) => {
+                Box::pin(self.run_successor(&subject, &outcome, execution_id)).await
+            }
+            _ => None,
+        };
+        self.has_run(Some(running));
+        let mut summaries = vec![(execution_id, Summary::of(&outcome), aside.fact.clone())];
+        let (commit, next) = match successor {
+            Some(successor) => {
+                let successor_id = successor.aside.execution_id;
+                summaries.push((successor_id, successor.summary(), None));
+                let both = self.to_commit_of_both(&subject, outcome, &aside, successor.outcome);
+                (Box::pin(both).await.0, successor.next)
+            }
+            None => {
+                let kv_snapshot = std::mem::take(&mut subject.item.kv_snapshot);
+                let next = next.map(|suspended| Warm { suspended, kv_snapshot });
+                (self.to_commit(&subject, outcome, Vec::new(), execution_id).await, next)
+            }
+        };
+        let (instance, work_token) = (instance.to_owned(), answer.work_token.to_owned());
+        let turn = DirectTurn { work_token, instance, last_event_id, last_event_at_ms, commit };
+        if let Err(error) = self.node.store.commit_direct_turn(turn).await {
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance = %subject.instance(), %error, "the outcome goes the usual way");
+            return false; // What was kept ends here: the turn will be run again.
+        }
+        self.pardons.forget(subject.instance());
+        self.node.metrics.record_orch_dispatcher_items_fetched(1);
+        self.count_duration(began);
+        for (execution_id, summary, fact) in summaries {
+            self.report_committed(&subject, summary, execution_id, fact);
+        }
+        if let Some(next) = next {
+            self.node.warm.keep(subject.instance(), next);
+        }
+        true
+    }
+
+    /// A turn that a test makes slow is to be slow under its own lock.
+    #[cfg(feature = "test-hooks")]
+    fn is_delayed_for_tests(&self, instance: &str) -> bool {
+        crate::runtime::test_hooks::get_orch_processing_delay(instance).is_some()
+    }
+
+    #[cfg(not(feature = "test-hooks"))]
+    fn is_delayed_for_tests(&self, _instance: &str) -> bool {
+        false
+    }
+}
+
+/// What a turn is told of its instance; it was kept, and knows the rest.
+fn subject_of(answer: &Answer<'_>) -> Subject {
+    let item = OrchestrationItem {
+        instance: answer.instance.to_owned(),
+        orchestration_name: String::new(),
+        execution_id: answer.execution_id,
+        version: String::new(),
+        history: Vec::new(),
+        messages: Vec::new(),
+        history_error: None,
+        kv_snapshot: std::collections::HashMap::new(),
+    };
+    Subject { item, attempt: 1, worker_id: answer.worker_id.to_owned() }
+}
