@@ -406,6 +406,14 @@ macro_rules! __provider_validations {
                 G a_successor_may_end_at_once,
                 G both_turns_or_neither,
             }
+            direct_turns {
+                G an_outcome_and_its_turn_are_one_commit,
+                G a_direct_turn_may_be_any_turn,
+                G a_direct_turn_may_have_a_successor,
+                G only_an_instance_at_rest_takes_a_direct_turn,
+                G only_who_has_the_activity_commits_its_turn,
+                G an_outcome_with_its_turn_or_neither,
+            }
             two_providers {
                 O what_one_queues_the_other_serves,
                 O locks_hold_for_both,

@@ -94,6 +94,7 @@ async fn survives(seed: u64, per_mille: u64, for_good: bool) {
         faults.chaos(&random, per_mille, for_good);
         if letter != "c" {
             faults.take_successors(); // R1.39, with the turns one by one for a while.
+            faults.take_direct_turns(); // R1.64
         }
         let store = |store| FaultyProvider::wrap(store, &faults);
         let world = cast(&memory).through(store).start().await;

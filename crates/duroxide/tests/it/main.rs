@@ -8,6 +8,7 @@ mod collisions;
 mod messages;
 mod children;
 mod detached;
+mod direct_turns;
 mod continue_as_new;
 mod succession;
 mod cancellation;

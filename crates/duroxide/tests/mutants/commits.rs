@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use duroxide::EventKind;
 use duroxide::providers::memory::WorkSnapshot;
 use duroxide::providers::{
-    Provider, ProviderError, ScheduledActivityIdentifier, TurnCommit, WorkItem,
+    DirectTurn, Provider, ProviderError, ScheduledActivityIdentifier, TurnCommit, WorkItem,
 };
 
 use super::list::Mutant;
@@ -74,6 +74,21 @@ impl MutantProvider {
             return self.inner.append_with_execution("a", execution_id, events).await;
         }
         self.inner.commit_turn(token, commit).await.map_err(|rejected| rejected.error)
+    }
+
+    pub(super) async fn wrong_direct_turn(
+        &self,
+        mut turn: DirectTurn,
+    ) -> Result<(), ProviderError> {
+        if self.is(Mutant::LosesDirectTurn) {
+            return self.inner.ack_work_item(&turn.work_token, None).await;
+        }
+        if self.is(Mutant::TakesBlindTurns)
+            && let Some(last) = self.inner.read(&turn.instance).await?.last()
+        {
+            (turn.last_event_id, turn.last_event_at_ms) = (last.event_id, last.timestamp_ms);
+        }
+        self.inner.commit_direct_turn(turn).await
     }
 
     /// Loses parts of a commit.

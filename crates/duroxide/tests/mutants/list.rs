@@ -56,6 +56,10 @@ mutants! {
     LosesSuccessor => "succession::two_turns_are_one_commit",
     /// A commit with a successor is two commits, the second without its lock.
     SplitsSuccession => "succession::both_turns_or_neither",
+    /// An outcome is taken, and the turn that came with it is lost.
+    LosesDirectTurn => "direct_turns::an_outcome_and_its_turn_are_one_commit",
+    /// A turn that comes with an outcome is taken, whatever has happened since it looked.
+    TakesBlindTurns => "direct_turns::only_an_instance_at_rest_takes_a_direct_turn",
     /// A commit loses its cancellations.
     LosesCancellations => "cancellation::test_cancelled_activities_deleted_from_worker_queue",
     /// A commit carries out its first cancellation only.

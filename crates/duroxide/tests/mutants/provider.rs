@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, ProviderAdmin,
-    ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig, TagFilter,
-    TurnCommit, WorkItem,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider,
+    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
+    TagFilter, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -63,6 +63,15 @@ impl Provider for MutantProvider {
     fn commits_successors(&self) -> bool {
         let of_successors = [Mutant::LosesSuccessor, Mutant::SplitsSuccession];
         self.mutant.is_none_or(|mutant| of_successors.contains(&mutant))
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        let of_direct_turns = [Mutant::LosesDirectTurn, Mutant::TakesBlindTurns];
+        self.mutant.is_none_or(|mutant| of_direct_turns.contains(&mutant))
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        self.wrong_direct_turn(turn).await
     }
 
     async fn commit_turn(

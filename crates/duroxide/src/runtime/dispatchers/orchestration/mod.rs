@@ -1,6 +1,7 @@
 //! One turn: fetch, admit, replay, commit.
 
 mod admit;
+mod batch;
 mod resolve;
 mod collisions;
 mod commit;
@@ -12,7 +13,6 @@ mod direct;
 mod report;
 
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{
     HistoryManager, Suspended, Turn, TurnOutcome, TurnStatus, WorkItemReader, run_turn_and_keep,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -30,14 +30,13 @@ use tokio_util::task::TaskTracker;
 pub(crate) use self::direct::Answer;
 
 use self::admit::{Admission, admit};
+use self::batch::{Batch, Running, Subject};
 use self::commit::Aside;
 use self::pardon::Pardons;
 use super::fetch::Pace;
-use super::lease::{Lease, LeaseKeeper};
+use super::lease::LeaseKeeper;
 use super::usual::Usual;
-use crate::providers::{
-    DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, ProviderError, TurnCommit,
-};
+use crate::providers::{DispatcherCapabilityFilter, FetchedTurn, ProviderError, TurnCommit};
 use crate::runtime::OrchestrationHandler;
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
@@ -68,52 +67,6 @@ pub(crate) struct Dispatcher {
     waiting: AtomicUsize,
     filter: DispatcherCapabilityFilter,
     pardons: Pardons,
-}
-
-/// Whose turn it is, locked or not.
-struct Subject {
-    item: OrchestrationItem,
-    /// How often it has been tried, from 1; not counting what the store is to blame for.
-    attempt: u32,
-    worker_id: String,
-}
-
-impl Subject {
-    fn instance(&self) -> &str {
-        &self.item.instance
-    }
-}
-
-/// A locked turn on its way through the dispatcher.
-struct Batch {
-    subject: Subject,
-    lock_token: String,
-    /// Id and time of the last event of the current execution; zeros if it has none.
-    last_event: (u64, u64),
-    history_included: bool,
-    lease: Lease,
-    /// The right to run, until there is only the commit to wait for.
-    running: Option<Running>,
-}
-
-impl Deref for Batch {
-    type Target = Subject;
-
-    fn deref(&self) -> &Subject {
-        &self.subject
-    }
-}
-
-impl DerefMut for Batch {
-    fn deref_mut(&mut self) -> &mut Subject {
-        &mut self.subject
-    }
-}
-
-/// The right to run, and since when.
-struct Running {
-    _permit: OwnedSemaphorePermit,
-    since: Instant,
 }
 
 impl Dispatcher {

@@ -1,0 +1,55 @@
+//! Turns on their way through the dispatcher: whose they are, and by which right they run.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Instant;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::providers::OrchestrationItem;
+use crate::runtime::dispatchers::lease::Lease;
+
+/// Whose turn it is, locked or not.
+pub(super) struct Subject {
+    pub(super) item: OrchestrationItem,
+    /// How often it has been tried, from 1; not counting what the store is to blame for.
+    pub(super) attempt: u32,
+    pub(super) worker_id: String,
+}
+
+impl Subject {
+    pub(super) fn instance(&self) -> &str {
+        &self.item.instance
+    }
+}
+
+/// A locked turn on its way through the dispatcher.
+pub(super) struct Batch {
+    pub(super) subject: Subject,
+    pub(super) lock_token: String,
+    /// Id and time of the last event of the current execution; zeros if it has none.
+    pub(super) last_event: (u64, u64),
+    pub(super) history_included: bool,
+    pub(super) lease: Lease,
+    /// The right to run, until there is only the commit to wait for.
+    pub(super) running: Option<Running>,
+}
+
+impl Deref for Batch {
+    type Target = Subject;
+
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+impl DerefMut for Batch {
+    fn deref_mut(&mut self) -> &mut Subject {
+        &mut self.subject
+    }
+}
+
+/// The right to run, and since when.
+pub(super) struct Running {
+    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) since: Instant,
+}
