@@ -50,7 +50,8 @@ impl Answer {
 
     /// A fetched turn with its history.
     pub(super) fn turn(turn: FetchedTurn) -> Self {
-        let FetchedTurn { item, lock_token, attempt_count, last_event_id, .. } = turn;
+        let FetchedTurn { item, lock_token, attempt_count, .. } = turn;
+        let (last_event_id, last_event_at_ms) = (turn.last_event_id, turn.last_event_at_ms);
         let facts = TurnFacts {
             instance: item.instance.clone(),
             execution_id: item.execution_id,
@@ -61,7 +62,7 @@ impl Answer {
         let values: BTreeMap<_, _> = item.kv_snapshot.into_iter().collect();
         let said = format!(
             "{:?} named {:?} {:?}, execution {}, attempt {attempt_count}, last event \
-             {last_event_id}, damaged: {}, messages {:?}, values {values:?}, history {:?}",
+             {last_event_id} at {last_event_at_ms}, damaged: {}, messages {:?}, values {values:?}, history {:?}",
             item.instance,
             item.orchestration_name,
             item.version,

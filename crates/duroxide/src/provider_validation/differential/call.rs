@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::answer::Answer;
 use super::ops::Op;
 use crate::providers::{
-    DispatcherCapabilityFilter, FetchedTurn, Provider, ProviderAdmin, ProviderError, TurnCommit,
+    DirectTurn, DispatcherCapabilityFilter, FetchedTurn, Provider, ProviderAdmin, ProviderError,
+    TurnCommit,
 };
 
 /// The lock of the fetch that follows a long time.
@@ -36,6 +37,7 @@ pub(super) async fn call(store: &dyn Provider, op: &Op, token: &str) -> Answer {
         | Op::Append { .. } => turn_call(store, op, token).await,
         Op::QueueWork { .. }
         | Op::AckWork { .. }
+        | Op::CommitDirect { .. }
         | Op::RenewWork { .. }
         | Op::AbandonWork { .. }
         | Op::RenewSessions { .. }
@@ -139,6 +141,10 @@ async fn work_call(store: &dyn Provider, op: &Op, token: &str) -> Answer {
     let result = match op.clone() {
         Op::QueueWork { item } => store.enqueue_for_worker(item).await,
         Op::AckWork { completion, .. } => store.ack_work_item(token, completion).await,
+        Op::CommitDirect { turn, .. } => {
+            let work_token = token.to_owned();
+            store.commit_direct_turn(DirectTurn { work_token, ..*turn }).await
+        }
         Op::RenewWork { extend_for, .. } => store.renew_work_item_lock(token, extend_for).await,
         Op::AbandonWork { delay, ignore_attempt, .. } => {
             store.abandon_work_item(token, delay, ignore_attempt).await

@@ -8,7 +8,7 @@ use super::dice::{Dice, INSTANCES, KEYS, PINS, SESSIONS, TAGS, VERSIONS};
 use super::messages;
 use super::ops::Token;
 use super::world::World;
-use crate::providers::{ScheduledActivityIdentifier, TurnCommit};
+use crate::providers::{DirectTurn, ScheduledActivityIdentifier, TurnCommit};
 
 /// The latest time that values are stamped with: stores may keep times as signed numbers.
 const FAR_MS: u64 = u64::MAX >> 1;
@@ -22,6 +22,31 @@ pub(super) fn commit(dice: &Dice, world: &World, token: Token) -> TurnCommit {
     }
     draft.fill(world);
     draft.commit
+}
+
+/// A turn that has read the outcome of the activity that this token locks, or locked once; now and
+/// then it has not seen how its instance has gone on.
+pub(super) fn direct(dice: &Dice, world: &World, token: Token) -> DirectTurn {
+    let instance = match world.work(token) {
+        Some(WorkItem::ActivityExecute { instance, .. }) if dice.chance(97) => instance.clone(),
+        _ => dice.instance(),
+    };
+    let mut end = world.histories.get(&instance).copied().unwrap_or_default();
+    match dice.below(20) {
+        0 => end.event_id += 1,
+        1 => end.at_ms += 1,
+        _ => {}
+    }
+    let (execution_id, last_event_id) = (end.execution_id, end.event_id);
+    let facts =
+        TurnFacts { instance: instance.clone(), execution_id, last_event_id, continues: false };
+    let mut draft = Draft::new(dice, world.now(), facts);
+    if world.strange && dice.chance(5) {
+        draft.go_astray();
+    }
+    draft.fill(world);
+    let (last_event_at_ms, commit) = (end.at_ms, draft.commit);
+    DirectTurn { work_token: String::new(), instance, last_event_id, last_event_at_ms, commit }
 }
 
 /// A turn to go with one that continues as new, which then sends no message for it (R8.140).

@@ -22,6 +22,9 @@ const NEEDED: usize = 4;
 /// How many sequences in a hundred do without one of the others: what is not deleted grows.
 const MUTED_PERCENT: u64 = 35;
 
+/// The choice that only some stores have; the last.
+pub(super) const DIRECT_TURNS: usize = CHOICES.len() - 1;
+
 /// How often what is chosen; the numbers are relative.
 const CHOICES: &[(u64, Choice)] = &[
     (14, send),
@@ -46,6 +49,7 @@ const CHOICES: &[(u64, Choice)] = &[
     (2, delete_bulk),
     (3, prune),
     (2, prune_bulk),
+    (10, commit_direct),
 ];
 
 /// Tokens that no store ever made.
@@ -211,6 +215,11 @@ fn ack_work(dice: &Dice, world: &World) -> Op {
         _ => Some(messages::outcome_of(dice, world, token)),
     };
     Op::AckWork { token, completion }
+}
+
+fn commit_direct(dice: &Dice, world: &World) -> Op {
+    let token = token(dice, world, false);
+    Op::CommitDirect { token, turn: Box::new(commits::direct(dice, world, token)) }
 }
 
 fn renew_work(dice: &Dice, world: &World) -> Op {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use duroxide_core::model::{Event, WorkItem};
 
 use crate::providers::{
-    DispatcherCapabilityFilter, InstanceFilter, PruneOptions, SessionFetchConfig, TagFilter,
-    TurnCommit,
+    DirectTurn, DispatcherCapabilityFilter, InstanceFilter, PruneOptions, SessionFetchConfig,
+    TagFilter, TurnCommit,
 };
 
 /// One operation on both stores.
@@ -37,6 +37,8 @@ pub(super) enum Op {
     FetchWork { lock: Duration, session: Option<SessionFetchConfig>, tags: TagFilter },
     /// `ack_work_item`.
     AckWork { token: Token, completion: Option<WorkItem> },
+    /// `commit_direct_turn`, with the token of both stores in turn.
+    CommitDirect { token: Token, turn: Box<DirectTurn> },
     /// `renew_work_item_lock`.
     RenewWork { token: Token, extend_for: Duration },
     /// `abandon_work_item`.
@@ -71,6 +73,7 @@ impl Op {
             | Self::AbandonTurn { token, .. }
             | Self::RenewTurn { token, .. }
             | Self::AckWork { token, .. }
+            | Self::CommitDirect { token, .. }
             | Self::RenewWork { token, .. }
             | Self::AbandonWork { token, .. } => Some(*token),
             _ => None,
@@ -109,6 +112,7 @@ impl Op {
             Self::QueueWork { .. } => "enqueue_for_worker",
             Self::FetchWork { .. } => "fetch_work_item",
             Self::AckWork { .. } => "ack_work_item",
+            Self::CommitDirect { .. } => "commit_direct_turn",
             Self::RenewWork { .. } => "renew_work_item_lock",
             Self::AbandonWork { .. } => "abandon_work_item",
             Self::RenewSessions { .. } => "renew_session_lock",

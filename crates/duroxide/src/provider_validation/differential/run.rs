@@ -8,10 +8,10 @@ use super::call::call;
 use super::clock::ManualClock;
 use super::dice::{Dice, OWNERS};
 use super::dump::dump;
-use super::generate::{menu, next_op};
+use super::generate::{DIRECT_TURNS, menu, next_op};
 use super::ops::Op;
 use super::report::DifferentialReport;
-use super::world::{LONGEST_STEP_MS, World};
+use super::world::{HistoryEnd, LONGEST_STEP_MS, World};
 use super::{Maker, ORPHAN_RETENTION};
 use crate::clock::Clock;
 use crate::providers::memory::{MemoryOptions, MemoryProvider};
@@ -65,6 +65,7 @@ pub(super) async fn run_sequence(
     for (number, step) in (1..).zip(steps.dice) {
         pair.steps = number;
         pair.world.instances = pair.memory.list_instances().await.unwrap_or_default();
+        pair.note_histories().await;
         let op = next_op(&Dice::new(*step), &pair.world);
         pair.perform(op).await?;
         if number % looks.every.max(1) == 0 {
@@ -106,8 +107,23 @@ impl<'r, M: Maker> Pair<'r, M> {
         world.has_admin = other.as_management_capability().is_some();
         world.can_reopen = maker.can_reopen();
         world.takes_successors = other.commits_successors();
+        world.menu.retain(|choice| *choice != DIRECT_TURNS || other.commits_direct_turns());
         report.sequences += 1;
         Self { maker, memory, other, world, looks, report, done: Vec::new(), steps: 0 }
+    }
+
+    /// Looks up what turns have to know that come with outcomes.
+    async fn note_histories(&mut self) {
+        self.world.histories.clear();
+        for instance in self.world.at_work() {
+            let history = self.memory.read(&instance).await.unwrap_or_default();
+            if let Some(last) = history.last() {
+                let (execution_id, event_id, at_ms) =
+                    (last.execution_id, last.event_id, last.timestamp_ms);
+                let end = HistoryEnd { execution_id, event_id, at_ms };
+                self.world.histories.insert(instance, end);
+            }
+        }
     }
 
     /// Carries an operation out on both; whether something was there.
@@ -128,7 +144,7 @@ impl<'r, M: Maker> Pair<'r, M> {
             return Err(self.found(format!("{op:?}"), memory.text(), other.text()));
         }
         self.world.learn(&op, &memory);
-        if matches!(op, Op::Commit { .. }) {
+        if matches!(op, Op::Commit { .. } | Op::CommitDirect { .. }) {
             self.world.clock.advance(1); // no two instances begin at the same time
         }
         self.done.push((op, memory.text()));

@@ -1,6 +1,6 @@
 //! What has happened in a sequence so far, as far as the choice of the next operation needs it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use duroxide_core::model::WorkItem;
@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) can_reopen: bool,
     /// Whether the other store commits turns together with their successors.
     pub(super) takes_successors: bool,
+    /// Where the histories of instances end whose activities are in hand.
+    pub(super) histories: HashMap<String, HistoryEnd>,
     /// Every lock that was handed out.
     pub(super) locks: Vec<Lock>,
     /// Instances that exist.
@@ -48,6 +50,14 @@ pub(super) struct World {
     /// When the lock ends that the latest operation took.
     locked_until: u64,
     stepped_ms: u64,
+}
+
+/// Where a history ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct HistoryEnd {
+    pub(super) execution_id: u64,
+    pub(super) event_id: u64,
+    pub(super) at_ms: u64,
 }
 
 /// A lock as both stores know it.
@@ -70,6 +80,7 @@ impl World {
             has_admin: true,
             can_reopen: false,
             takes_successors: false,
+            histories: HashMap::new(),
             locks: Vec::new(),
             instances: Vec::new(),
             written: BTreeSet::new(),
@@ -126,6 +137,16 @@ impl World {
         }
     }
 
+    /// The instances whose activities are in hand.
+    pub(super) fn at_work(&self) -> BTreeSet<String> {
+        let work = self.live_locks_on(false).into_iter().filter_map(|token| self.work(token));
+        let instance = |item: &WorkItem| match item {
+            WorkItem::ActivityExecute { instance, .. } => Some(instance.clone()),
+            _ => None,
+        };
+        work.filter_map(instance).collect()
+    }
+
     /// Locks of this kind that ran out without having been used, newest first.
     pub(super) fn expired_locks_on(&self, turns: bool) -> Vec<Token> {
         let such = self.locks_on(turns);
@@ -175,7 +196,10 @@ impl World {
         if answer.said.is_err() {
             return;
         }
-        let is_use = matches!(op, Op::AckWork { .. } | Op::RenewWork { .. } | Op::Commit { .. });
+        let is_use = matches!(
+            op,
+            Op::AckWork { .. } | Op::RenewWork { .. } | Op::Commit { .. } | Op::CommitDirect { .. }
+        );
         if is_use || answer.handed.is_some() {
             self.moments.push(self.now());
         }
@@ -184,10 +208,11 @@ impl World {
                 let instance = self.turn(*token).map(|turn| turn.instance.clone());
                 self.written.extend(instance);
                 self.hold_until(*token, 0);
-                for turn in std::iter::successors(Some(&**commit), |turn| turn.successor.as_deref())
-                {
-                    self.note_turn(turn);
-                }
+                self.note_turns(commit);
+            }
+            Op::CommitDirect { token, turn } => {
+                self.hold_until(*token, 0);
+                self.note_turns(&turn.commit);
             }
             Op::AbandonTurn { token, .. }
             | Op::AbandonWork { token, .. }
@@ -215,6 +240,12 @@ impl World {
             && let Some(lock) = self.locks.get_mut(number)
         {
             lock.until = until;
+        }
+    }
+
+    fn note_turns(&mut self, first: &TurnCommit) {
+        for turn in std::iter::successors(Some(first), |turn| turn.successor.as_deref()) {
+            self.note_turn(turn);
         }
     }
 
