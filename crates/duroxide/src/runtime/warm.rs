@@ -74,17 +74,20 @@ impl WarmInstances {
         found
     }
 
-    /// Takes an instance out if it waits for this activity and no other.
+    /// Whether an instance is here and waits for this activity and no other.
+    pub(crate) fn is_waiting_for(&self, instance: &str, execution_id: u64, activity: u64) -> bool {
+        self.locked(|kept| kept.is_waiting_for(instance, execution_id, activity))
+    }
+
+    /// Takes such an instance out.
     pub(crate) fn take_waiting_for(
         &self,
         instance: &str,
         execution_id: u64,
-        activity_id: u64,
+        activity: u64,
     ) -> Option<Warm> {
         let found = self.locked(|kept| {
-            let (_, Warm { suspended, .. }) = kept.by_instance.get(instance)?;
-            let waits = suspended.execution_id() == execution_id
-                && suspended.waits_only_for_activity(activity_id);
+            let waits = kept.is_waiting_for(instance, execution_id, activity);
             waits.then(|| kept.remove(instance)).flatten()
         })?;
         self.metrics.record_warm_lookup(true);
@@ -113,6 +116,12 @@ impl WarmInstances {
 }
 
 impl Kept {
+    fn is_waiting_for(&self, instance: &str, execution_id: u64, activity: u64) -> bool {
+        self.by_instance.get(instance).is_some_and(|(_, Warm { suspended, .. })| {
+            suspended.execution_id() == execution_id && suspended.waits_only_for_activity(activity)
+        })
+    }
+
     fn insert(&mut self, instance: &str, warm: Warm) {
         let age = self.next;
         self.next += 1;

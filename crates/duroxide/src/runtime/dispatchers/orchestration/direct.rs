@@ -5,14 +5,16 @@
 //! no effect until it is stored, so it needs no lock: the store takes it only if the instance is still
 //! as the turn has seen it. Where anything speaks against that, the message is what there is.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use duroxide_core::model::WorkItem;
+use duroxide_core::model::{KvEntry, WorkItem};
 use duroxide_core::replay::TurnStatus;
 
 use super::report::Summary;
 use super::{Dispatcher, Subject};
 use crate::providers::{DirectTurn, OrchestrationItem};
+use crate::runtime::facts::ExecutionFact;
 use crate::runtime::observability::targets;
 use crate::runtime::warm::Warm;
 
@@ -31,47 +33,23 @@ pub(crate) struct Answer<'a> {
     pub(crate) worker_id: &'a str,
 }
 
+/// A direct turn that has run, and what is to be done once it is stored.
+struct Ran {
+    subject: Subject,
+    turn: DirectTurn,
+    /// The executions it is about.
+    summaries: Vec<(u64, Summary, Option<ExecutionFact>)>,
+    /// If it waits for more.
+    next: Option<Warm>,
+}
+
 impl Dispatcher {
     /// Runs the turn that an outcome leads to, and stores both. False if nothing of that has happened.
     pub(crate) async fn answer(&self, answer: Answer<'_>) -> bool {
         let began = Instant::now();
-        if !self.node.store.commits_direct_turns() || self.is_delayed_for_tests(answer.instance) {
+        let Some(Ran { subject, turn, summaries, next }) = self.run_direct(&answer).await else {
             return false;
-        }
-        let Some(running) = self.permission_to_run(PATIENCE).await else { return false };
-        let Answer { instance, execution_id, activity_id, .. } = answer;
-        let warm = self.node.warm.take_waiting_for(instance, execution_id, activity_id);
-        let Some(Warm { suspended, kv_snapshot }) = warm else { return false };
-        let last_event_id = suspended.last_event_id();
-        let last_event_at_ms = suspended.last_event_at_ms();
-        let mut subject = subject_of(&answer);
-        subject.item.kv_snapshot = kv_snapshot;
-
-        let messages = vec![answer.outcome.clone()];
-        let (outcome, aside, next) = self.resume(&subject, suspended, messages).await;
-        let successor = match &outcome.status {
-            TurnStatus::ContinuedAsNew(_) => {
-                Box::pin(self.run_successor(&subject, &outcome, execution_id)).await
-            }
-            _ => None,
         };
-        self.has_run(Some(running));
-        let mut summaries = vec![(execution_id, Summary::of(&outcome), aside.fact.clone())];
-        let (commit, next) = match successor {
-            Some(successor) => {
-                let successor_id = successor.aside.execution_id;
-                summaries.push((successor_id, successor.summary(), None));
-                let both = self.to_commit_of_both(&subject, outcome, &aside, successor.outcome);
-                (Box::pin(both).await.0, successor.next)
-            }
-            None => {
-                let kv_snapshot = std::mem::take(&mut subject.item.kv_snapshot);
-                let next = next.map(|suspended| Warm { suspended, kv_snapshot });
-                (self.to_commit(&subject, outcome, Vec::new(), execution_id).await, next)
-            }
-        };
-        let (instance, work_token) = (instance.to_owned(), answer.work_token.to_owned());
-        let turn = DirectTurn { work_token, instance, last_event_id, last_event_at_ms, commit };
         if let Err(error) = self.node.store.commit_direct_turn(turn).await {
             tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %subject.instance(), %error, "the outcome goes the usual way");
@@ -89,6 +67,50 @@ impl Dispatcher {
         true
     }
 
+    /// Runs the turn, if it can run here and now.
+    async fn run_direct(&self, answer: &Answer<'_>) -> Option<Ran> {
+        let Answer { instance, execution_id, activity_id, .. } = *answer;
+        let warm = &self.node.warm;
+        if !self.node.store.commits_direct_turns()
+            || self.is_delayed_for_tests(instance)
+            || !warm.is_waiting_for(instance, execution_id, activity_id)
+        {
+            return None;
+        }
+        let running = self.permission_to_run(PATIENCE).await?;
+        let Warm { suspended, kv_snapshot } =
+            warm.take_waiting_for(instance, execution_id, activity_id)?;
+        let subject = subject_of(answer, kv_snapshot);
+        let (last_event_id, last_event_at_ms) =
+            (suspended.last_event_id(), suspended.last_event_at_ms());
+        let messages = vec![answer.outcome.clone()];
+        let (outcome, aside, next) = self.resume(&subject, suspended, messages).await;
+        let successor = match &outcome.status {
+            TurnStatus::ContinuedAsNew(_) => {
+                Box::pin(self.run_successor(&subject, &outcome, execution_id)).await
+            }
+            _ => None,
+        };
+        self.has_run(Some(running));
+
+        let mut summaries = vec![(execution_id, Summary::of(&outcome), aside.fact.clone())];
+        let (commit, next) = match successor {
+            Some(successor) => {
+                summaries.push((successor.aside.execution_id, successor.summary(), None));
+                let both = self.to_commit_of_both(&subject, outcome, &aside, successor.outcome);
+                (Box::pin(both).await.0, successor.next)
+            }
+            None => {
+                let kv_snapshot = subject.item.kv_snapshot.clone();
+                let next = next.map(|suspended| Warm { suspended, kv_snapshot });
+                (self.to_commit(&subject, outcome, Vec::new(), execution_id).await, next)
+            }
+        };
+        let (work_token, instance) = (answer.work_token.to_owned(), instance.to_owned());
+        let turn = DirectTurn { work_token, instance, last_event_id, last_event_at_ms, commit };
+        Some(Ran { subject, turn, summaries, next })
+    }
+
     /// A turn that a test makes slow is to be slow under its own lock.
     #[cfg(feature = "test-hooks")]
     fn is_delayed_for_tests(&self, instance: &str) -> bool {
@@ -102,7 +124,7 @@ impl Dispatcher {
 }
 
 /// What a turn is told of its instance; it was kept, and knows the rest.
-fn subject_of(answer: &Answer<'_>) -> Subject {
+fn subject_of(answer: &Answer<'_>, kv_snapshot: HashMap<String, KvEntry>) -> Subject {
     let item = OrchestrationItem {
         instance: answer.instance.to_owned(),
         orchestration_name: String::new(),
@@ -111,7 +133,7 @@ fn subject_of(answer: &Answer<'_>) -> Subject {
         history: Vec::new(),
         messages: Vec::new(),
         history_error: None,
-        kv_snapshot: std::collections::HashMap::new(),
+        kv_snapshot,
     };
     Subject { item, attempt: 1, worker_id: answer.worker_id.to_owned() }
 }
