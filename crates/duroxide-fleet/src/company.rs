@@ -93,13 +93,13 @@ pub fn two_runtimes_share_the_work(kind: &'static dyn Store) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());
     let workers = [stage.start_worker(&[]), stage.start_worker(&[])];
-    let steps = vec![Step::Work { value: 1, ms: 10 }, Step::FanOut { value: 2, width: 4 }];
-    run_all(&stage, vec![Program::new(steps); 40]);
+    let steps = vec![Step::Work { value: 1, ms: 20 }, Step::FanOut { value: 2, width: 4 }];
+    run_all(&stage, vec![Program::new(steps); 120]);
     let lines = stage.journal.read();
     let shares = shares(&lines);
-    println!("200 activities: {:?}", shares.values());
+    println!("600 activities: {:?}", shares.values());
     for worker in &workers {
-        assert!(shares.get(&worker.id()).is_some_and(|share| 20 <= *share), "{shares:?}");
+        assert!(shares.get(&worker.id()).is_some_and(|share| 40 <= *share), "{shares:?}");
     }
     workers.into_iter().for_each(Process::finish);
     check::assert_sound(&stage, "shared work");
