@@ -16,7 +16,7 @@ RETURNS TABLE (
     result smallint, is_held boolean,
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
-    seqs bigint[], payloads text[], attempts bigint, last_event bigint,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint, last_event_at bigint,
     kv_keys text[], kv_values text[], kv_times bigint[])
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
@@ -64,10 +64,12 @@ BEGIN
                         ORDER BY m.wake_at LIMIT 1)),
                 EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL),
                 EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_instance.key),
-                (SELECT h.event FROM duroxide.history h
-                    WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
-                    ORDER BY h.event DESC LIMIT 1)
-            INTO next_due, v_others, v_has_kv, last_event;
+                l.event, l.at
+            INTO next_due, v_others, v_has_kv, last_event, last_event_at
+            FROM (SELECT) o LEFT JOIN LATERAL (
+                SELECT h.event, h.at FROM duroxide.history h
+                WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
+                ORDER BY h.event DESC LIMIT 1) l ON true;
             v_others := v_others OR coalesce(next_due <= now_ms, false);
         END IF;
         IF v_is_new THEN
