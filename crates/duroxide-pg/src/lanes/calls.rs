@@ -206,7 +206,7 @@ fn commit_of(op: &Op) -> Option<&CommitDraft> {
 }
 
 /// What came of turns that follow one another; all of them were refused, or none.
-fn commit_verdict<'r>(op: &Op, rows: &mut dyn Iterator<Item = &'r Row>) -> Result<(), Failure> {
+fn commit_verdict(op: &Op, rows: &mut dyn Iterator<Item = &Row>) -> Result<(), Failure> {
     let turns = commit_of(op).map_or(&[][..], |draft| &draft.turns);
     let mut code: i16 = 1;
     for (row, turn) in rows.zip(turns) {
