@@ -223,6 +223,23 @@ async fn r8_142_many_at_a_time_are_done_as_each_alone() {
     assert_eq!(all.len(), 7, "whom they wrote to");
 }
 
+// Even where their events would not get into each other's way.
+#[tokio::test]
+async fn r8_142_of_two_for_one_instance_in_one_transaction_the_second_is_too_late() {
+    let Some((_schema, store, _)) = opened().await else { return };
+    begin(&store, "i", &[2, 3]).await;
+    let jobs = store.fetch_work_items(LOCK, NOW, None, &PLAIN, 2).await.unwrap();
+    let one = direct(&store, ("i", 2), &jobs[0].1, &[]).await;
+    let mut two = direct(&store, ("i", 3), &jobs[1].1, &[]).await;
+    two.commit.history_delta[0].event_id = 7;
+    let (one, two) = tokio::join!(store.commit_direct_turn(one), store.commit_direct_turn(two));
+    one.unwrap();
+    assert!(two.unwrap_err().message.contains(AT_REST));
+    assert_eq!(event_ids(&store, "i").await, [1, 2]);
+    store.ack_work_item(&jobs[1].1, Some(outcome("i", 3))).await.unwrap();
+    assert_eq!(store.fetch_turn(LOCK, NOW, None).await.unwrap().unwrap().item.messages.len(), 1);
+}
+
 /// Whether a turn is refused so, alone and among others, and nothing has changed.
 async fn refused(store: &PostgresProvider, client: &Client, turn: &DirectTurn, why: &str) {
     let before = everything(client).await;
@@ -419,7 +436,7 @@ async fn work_for_all(store: Arc<PostgresProvider>, random: Random, ways: Arc<Wa
             turn.commit.cancelled_activities.push(last);
         }
         let renewed = async {
-            if random.next_u64() % 2 == 0 {
+            if random.next_u64().is_multiple_of(2) {
                 store.renew_work_item_lock(&token, LOCK).await.ok()
             } else {
                 None
