@@ -58,7 +58,8 @@ fn direct(last: &Event, work_token: String) -> DirectTurn {
     DirectTurn { work_token, instance, last_event_id, last_event_at_ms: last.timestamp_ms, commit }
 }
 
-/// Direct turns one after the other, each of whose answers may get lost.
+/// Direct turns one after the other. Some answers get lost: not the first on a connection, where the
+/// statement is not known yet and its meaning would be what is lost.
 async fn answers_lost(proxy: &Proxy, store: &PostgresProvider, turns: u64) {
     let (lease, long, tags) = (Duration::from_secs(60), Duration::from_secs(10), TagFilter::Any);
     store.enqueue_for_orchestrator(contention::start("i"), None).await.unwrap();
@@ -71,11 +72,11 @@ async fn answers_lost(proxy: &Proxy, store: &PostgresProvider, turns: u64) {
     let mut last = Event::with_event_id(1, "i", 1, None, EventKind::KeyValuesCleared);
     let (events, work) = (vec![last.clone()], vec![contention::work("i")]);
     store.ack_orchestration_item(&turn, 1, events, work, vec![], metadata, vec![]).await.unwrap();
-    for _ in 0..turns {
+    for number in 1..=turns {
         let job = store.fetch_work_item(lease, long, None, &tags).await.unwrap().unwrap();
         let turn = direct(&last, job.1);
         last = turn.commit.history_delta[0].clone();
-        proxy.set(Way::AnswerLost);
+        proxy.set(if number.is_multiple_of(4) { Way::AnswerLost } else { Way::Open });
         store.commit_direct_turn(turn).await.unwrap();
         proxy.set(Way::Open);
         let history = store.read("i").await.unwrap();
@@ -92,14 +93,14 @@ fn a_direct_turn_whose_answer_gets_lost_is_done_once() {
     let (proxy, url) = proxy();
     let mut config = schema.config();
     config.url = url;
-    let turns = times(30).into();
+    let turns = times(80).into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = PostgresProvider::new_with_config(config).await.unwrap();
         answers_lost(&proxy, &store, turns).await;
     });
     println!("{} answers of {turns} turns lost", proxy.cut());
-    assert!(turns <= 2 * u64::from(proxy.cut()), "{} answers lost", proxy.cut());
+    assert!(turns <= 8 * u64::from(proxy.cut()), "{} answers lost", proxy.cut());
 }
 
 #[test]
