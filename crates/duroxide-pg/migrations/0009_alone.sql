@@ -146,8 +146,9 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_result smallint := -1;
     v_mailbox duroxide.mailbox;
-    v_state smallint;
+    v_version xid;
     v_until bigint;
+    v_rests boolean;
     v_pin integer;
     v_instance_pin integer;
     v_ready boolean;
@@ -160,21 +161,28 @@ BEGIN
             EXIT commit WHEN v_mailbox.token IS DISTINCT FROM p_lock_token
                 OR v_mailbox.state <> 2 OR v_mailbox.wake_at <= now_ms;
         ELSE
-            SELECT m.instance, m.state, w.wake_at INTO p_key, v_state, v_until
-            FROM duroxide.work w JOIN duroxide.mailbox m ON m.instance = w.instance
-            WHERE w.seq = p_work AND w.token = p_work_token AND w.session IS NULL FOR UPDATE OF m;
+            -- A look without a lock: whatever changes the instance changes its mailbox, too, which
+            -- is noticed when that is written.
             now_ms := coalesce(p_now, duroxide.now_ms());
+            SELECT m.instance, m.xmin, w.wake_at, m.state = 0 AND i.name IS NOT NULL
+                AND i.id = p_id COLLATE "C" AND i.execution = p_execution
+                AND l.event = p_last AND l.at = p_last_at
+                AND NOT EXISTS (SELECT FROM duroxide.hidden q
+                    WHERE q.instance = m.instance AND q.visible_at <= now_ms)
+            INTO p_key, v_version, v_until, v_rests
+            FROM duroxide.work w
+            JOIN duroxide.mailbox m ON m.instance = w.instance
+            JOIN duroxide.instance i ON i.key = w.instance
+            LEFT JOIN LATERAL (
+                SELECT h.event, h.at FROM duroxide.history h
+                WHERE h.instance = m.instance AND h.execution = p_execution
+                ORDER BY h.event DESC LIMIT 1) l ON true
+            WHERE w.seq = p_work AND w.token = p_work_token AND w.session IS NULL;
             EXIT commit WHEN coalesce(v_until <= now_ms, true);
-            v_result := 4; -- See judge_direct.
-            EXIT commit WHEN v_state <> 0;
-            PERFORM FROM (SELECT h.event, h.at FROM duroxide.history h
-                WHERE h.instance = p_key AND h.execution = p_execution
-                ORDER BY h.event DESC LIMIT 1) l
-            WHERE l.event = p_last AND l.at = p_last_at
-            AND NOT EXISTS (SELECT FROM duroxide.hidden q
-                WHERE q.instance = p_key AND q.visible_at <= now_ms);
-            EXIT commit WHEN NOT FOUND;
-            v_result := -1;
+            IF v_rests IS NOT TRUE THEN
+                v_result := 4; -- See judge_direct.
+                EXIT commit;
+            END IF;
         END IF;
         EXIT commit WHEN now_ms >= ANY (m_due);
         IF p_pin IS NOT NULL THEN
@@ -183,6 +191,17 @@ BEGIN
         END IF;
         IF p_status IN ('Completed', 'ContinuedAsNew', 'Failed') THEN
             EXIT commit WHEN EXISTS (SELECT FROM duroxide.kv_delta d WHERE d.instance = p_key);
+        END IF;
+        IF p_work IS NOT NULL THEN
+            -- It stays at rest; what is left of a lock that ran out goes.
+            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL
+            WHERE m.instance = p_key AND m.xmin = v_version;
+            EXIT commit WHEN NOT FOUND;
+            DELETE FROM duroxide.work w
+            WHERE w.seq = p_work AND w.token = p_work_token AND w.wake_at > now_ms;
+            IF NOT FOUND THEN
+                RAISE unique_violation USING MESSAGE = 'an activity that is no longer locked';
+            END IF;
         END IF;
         -- The first turn says who it is; the later ones are of an instance that is known.
         UPDATE duroxide.instance i SET
@@ -199,13 +218,9 @@ BEGIN
         AND CASE WHEN p_started IS NULL THEN i.execution = p_execution AND i.name IS NOT NULL
             ELSE p_name IS NOT NULL AND coalesce(i.execution <= p_execution, true) END
         RETURNING i.pin INTO v_instance_pin;
-        EXIT commit WHEN NOT FOUND;
-        IF p_work IS NOT NULL THEN
-            DELETE FROM duroxide.work w
-            WHERE w.seq = p_work AND w.token = p_work_token AND w.wake_at > now_ms;
-            IF NOT FOUND THEN
-                RAISE unique_violation USING MESSAGE = 'an activity that is no longer locked';
-            END IF;
+        IF NOT FOUND THEN
+            EXIT commit WHEN p_work IS NULL;
+            RAISE unique_violation USING MESSAGE = 'an instance that is not what it was';
         END IF;
         IF p_started IS NOT NULL THEN
             INSERT INTO duroxide.execution
@@ -275,11 +290,6 @@ BEGIN
             FROM (SELECT (SELECT q.seq FROM duroxide.message q
                 WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
             WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO v_ready;
-        ELSE
-            -- It was at rest, and is: what is left of a lock that ran out goes.
-            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL,
-                pin = v_instance_pin
-            WHERE m.instance = p_key;
         END IF;
         v_result := 0;
     END;

@@ -401,6 +401,55 @@ async fn r8_142_a_turn_that_was_done_can_be_told_from_one_that_was_not() {
     }
 }
 
+/// Commits a turn while somebody else is busy with the instance, in this way.
+async fn committed_during(
+    store: &Arc<PostgresProvider>,
+    client: &mut Client,
+    turn: DirectTurn,
+    busy: &str,
+) -> Result<(), ProviderError> {
+    const WAITS: &str = "SELECT count(*) FROM pg_locks WHERE NOT granted
+         AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    let transaction = client.transaction().await.unwrap();
+    transaction.query(busy, &[]).await.unwrap();
+    let store = Arc::clone(store);
+    let commit = tokio::spawn(async move { store.commit_direct_turn(turn).await });
+    while transaction.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(!commit.is_finished(), "it does not wait");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    transaction.commit().await.unwrap();
+    commit.await.unwrap()
+}
+
+// It was at rest when the look was taken that knows no locks.
+#[tokio::test]
+async fn r8_142_what_happens_while_it_waits_counts() {
+    let Some((_schema, store, mut client)) = opened().await else { return };
+    begin(&store, "i", &[2]).await;
+    let token = locked_activity(&store).await;
+    let mut turn = direct(&store, ("i", 2), &token, &[]).await;
+    turn.commit.history_delta[0].event_id = 7;
+    let append =
+        "SELECT append_events('i', 1, NULL, NULL, ARRAY[2], ARRAY[1], ARRAY[7], ARRAY['0'],
+         ARRAY['{\"type\":\"KeyValuesCleared\"}'], NULL, 0)";
+    let refused = committed_during(&store, &mut client, turn, append).await.unwrap_err();
+    assert!(refused.message.contains(AT_REST), "{refused}");
+    let turn = direct(&store, ("i", 2), &token, &[3]).await;
+    assert_eq!(turn.last_event_id, 2);
+    let arrive = "SELECT enqueue_messages(ARRAY['i'], ARRAY[0::smallint], ARRAY[0], ARRAY['{}'],
+         NULL, 0, false)";
+    let refused = committed_during(&store, &mut client, turn.clone(), arrive).await.unwrap_err();
+    assert!(refused.message.contains(AT_REST), "{refused}");
+    client
+        .batch_execute("DELETE FROM message; UPDATE mailbox SET state = 0, head = NULL")
+        .await
+        .unwrap();
+    let nothing = "SELECT FROM mailbox FOR UPDATE";
+    committed_during(&store, &mut client, turn, nothing).await.unwrap();
+    assert_eq!(event_ids(&store, "i").await, [1, 2, 3]);
+}
+
 const INSTANCES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Counts of what went directly and what did not.
