@@ -103,7 +103,7 @@ CREATE FUNCTION duroxide.fetch_turns(
 RETURNS TABLE (
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
-    seqs bigint[], payloads text[], attempts bigint, last_event bigint,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint, last_event_at bigint,
     kv_keys text[], kv_values text[], kv_times bigint[])
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
@@ -128,7 +128,7 @@ BEGIN
     ELSIF v_count <> p_known_pins THEN
         RETURN QUERY SELECT v_now, v_now, true, false, NULL::bigint, NULL, NULL::uuid, NULL, NULL,
             NULL::bigint, NULL, NULL::bigint[], NULL::text[], NULL::bigint, NULL::bigint,
-            NULL::text[], NULL::text[], NULL::bigint[];
+            NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
         RETURN;
     END IF;
     IF v_due <= v_now THEN
@@ -145,7 +145,8 @@ BEGIN
     IF cardinality(v_keys) = 0 THEN
         RETURN QUERY SELECT v_now, v_due, false, false, NULL::bigint, NULL,
             NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
-            NULL::bigint, NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::text[], NULL::text[],
+            NULL::bigint[];
         RETURN;
     END IF;
     UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
@@ -158,10 +159,7 @@ BEGIN
     RETURN QUERY
         SELECT v_now, v_due, false, v_more, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
-            (SELECT l.event FROM duroxide.history l
-                WHERE l.instance = i.key AND l.execution = coalesce(i.execution, e.number, 1)
-                ORDER BY l.event DESC LIMIT 1),
-            v.keys, v.vals, v.times
+            l.event, l.at, v.keys, v.vals, v.times
         FROM duroxide.mailbox m
         JOIN duroxide.instance i ON i.key = m.instance
         -- Without a row that says who it is, the start event does (R8.25).
@@ -172,6 +170,10 @@ BEGIN
                 WHERE y.instance = i.key AND y.number > x.number)) e ON true
         LEFT JOIN duroxide.history h
             ON h.instance = i.key AND h.execution = e.number AND h.event = e.started
+        LEFT JOIN LATERAL (
+            SELECT o.event, o.at FROM duroxide.history o
+            WHERE o.instance = i.key AND o.execution = coalesce(i.execution, e.number, 1)
+            ORDER BY o.event DESC LIMIT 1) l ON true
         CROSS JOIN LATERAL (
             SELECT array_agg(b.payload ORDER BY b.seq) AS payloads,
                 max(b.attempts) + 1 AS attempts

@@ -120,18 +120,79 @@ BEGIN
 END
 $body$;
 
+-- Whether direct turns may be committed (R8.142): 0, 1 or 2 as judge_lock, of their activities; 4 if
+-- the instance is not at rest as they have seen it. Of two for one instance the second is too late.
+CREATE FUNCTION duroxide.judge_direct(
+    d_ids text[], d_seqs bigint[], d_tokens uuid[], d_executions bigint[], d_last bigint[],
+    d_last_at bigint[], d_secrets uuid[], p_now bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT CASE WHEN j.result = 0 AND j.secret <> first_value(j.secret) OVER (
+                PARTITION BY j.instance, j.result ORDER BY j.n) THEN 4 ELSE j.result END::smallint
+        FROM (
+            SELECT u.n, u.secret, w.instance, CASE
+                WHEN duroxide.judge_work(w, u.token, p_now) <> 0
+                    THEN duroxide.judge_work(w, u.token, p_now)
+                WHEN m.state = 0 AND i.name IS NOT NULL AND i.id = u.id COLLATE "C"
+                    AND i.execution = u.execution
+                    AND coalesce(l.event, 0) = u.last AND coalesce(l.at, 0) = u.last_at
+                    AND NOT EXISTS (SELECT FROM duroxide.hidden q
+                        WHERE q.instance = w.instance AND q.visible_at <= p_now) THEN 0
+                ELSE 4 END AS result
+            FROM unnest(d_ids, d_seqs, d_tokens, d_executions, d_last, d_last_at, d_secrets)
+                WITH ORDINALITY u(id, seq, token, execution, last, last_at, secret, n)
+            LEFT JOIN duroxide.work w ON w.seq = u.seq
+            LEFT JOIN duroxide.mailbox m ON m.instance = w.instance
+            LEFT JOIN duroxide.instance i ON i.key = w.instance
+            LEFT JOIN LATERAL (
+                SELECT h.event, h.at FROM duroxide.history h
+                WHERE h.instance = w.instance AND h.execution = u.execution
+                ORDER BY h.event DESC LIMIT 1) l ON true) j
+        ORDER BY j.n);
+END
+$body$;
+
+-- Takes the activities of direct turns out, and puts their instances under locks that the commit uses
+-- up. Nothing was taken with them: messages there are none.
+CREATE FUNCTION duroxide.begin_direct(
+    p_keys bigint[], p_secrets uuid[], p_seqs bigint[], p_now bigint)
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_sessions text[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM duroxide.work w WHERE w.seq = ANY (p_seqs) RETURNING w.session)
+    SELECT array_agg(DISTINCT g.session) INTO v_sessions FROM gone g WHERE g.session IS NOT NULL;
+    UPDATE duroxide.mailbox m SET token = u.secret, taken = NULL
+    FROM unnest(p_keys, p_secrets) u(key, secret) WHERE m.instance = u.key;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM duroxide.touch_sessions(v_sessions, p_now);
+    END IF;
+END
+$body$;
+
 -- Commits turns. Ids of instances are given once, in `p_ids`, and meant by their place; those from
 -- place `p_opened` + 1 on are not noted if they are new. All other arrays have an entry per turn, or
--- say with `…_turns` to which turn an entry belongs. Of one instance there is one turn at most.
+-- say with `…_turns` to which turn an entry belongs. Of one instance there is one turn at most, except
+-- for those that follow one another (R8.140): they have one lock, and `p_steps` counts them from 1.
+-- Either all of them are committed or none.
 --
--- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken), that
--- event's id, and whether messages have come meanwhile that make another turn.
+-- `d_…` are for turns that have no lock but are about an activity (R8.142), which is taken out: see
+-- judge_direct. They have no key, and a secret that they make up.
+--
+-- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken; 4: see
+-- judge_direct), that event's id, and whether messages have come meanwhile that make another turn.
 CREATE FUNCTION duroxide.commit_turns(
     p_ids text[], p_opened integer,
-    p_keys bigint[], p_tokens uuid[], p_executions bigint[],
+    p_keys bigint[], p_tokens uuid[], p_steps integer[], p_executions bigint[],
     p_started bigint[], p_outcomes bigint[], p_statuses text[], p_outputs text[],
     p_names text[], p_versions text[], p_parents integer[], p_pins text[],
     p_customized boolean[], p_customs text[], p_cleared boolean[],
+    d_turns integer[], d_ids text[], d_seqs bigint[], d_tokens uuid[], d_executions bigint[],
+    d_last bigint[], d_last_at bigint[],
     e_turns integer[], e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[],
     e_bodies text[],
     k_turns integer[], k_names text[], k_values text[], k_times bigint[],
@@ -148,12 +209,22 @@ DECLARE
     v_others bigint[];
     v_targets bigint[];
     v_results smallint[];
+    v_step_results smallint[];
     v_taken bigint[];
     v_ok bigint[];
     v_ready bigint[];
+    v_steps integer := (SELECT max(u.step) FROM unnest(p_steps) u(step));
+    v_row record;
 BEGIN
     IF NOT p_locked THEN
         PERFORM duroxide.note_pins(p_pins);
+    END IF;
+    IF cardinality(d_turns) > 0 THEN
+        FOR v_row IN SELECT u.turn, w.instance FROM unnest(d_turns, d_seqs) u(turn, seq)
+            JOIN duroxide.work w ON w.seq = u.seq
+        LOOP
+            p_keys[v_row.turn] := v_row.instance;
+        END LOOP;
     END IF;
     v_others := '{}';
     IF p_opened < cardinality(p_ids) THEN
@@ -161,93 +232,133 @@ BEGIN
     END IF;
     v_targets := duroxide.opened_mailboxes(p_ids[: p_opened], p_keys || v_others, p_locked)
         || v_others;
+    IF NOT p_locked AND (cardinality(d_turns) > 0 OR v_steps > 1) THEN
+        PERFORM duroxide.lock_work(d_seqs,
+            array(SELECT v_targets[u.id] FROM unnest(c_ids) WITH ORDINALITY u(id, n) ORDER BY u.n),
+            c_executions, c_activities);
+    END IF;
 
     v_now := coalesce(p_now, duroxide.now_ms());
     v_results := array(
         SELECT duroxide.judge_lock(m, t.token, v_now)
         FROM unnest(p_keys, p_tokens) WITH ORDINALITY t(key, token, n)
         LEFT JOIN duroxide.mailbox m ON m.instance = t.key ORDER BY t.n);
+    IF cardinality(d_turns) > 0 THEN
+        FOR v_row IN SELECT u.turn, u.result FROM unnest(d_turns, duroxide.judge_direct(d_ids,
+            d_seqs, d_tokens, d_executions, d_last, d_last_at,
+            array(SELECT p_tokens[o.turn] FROM unnest(d_turns) WITH ORDINALITY o(turn, n)
+                ORDER BY o.n), v_now)) u(turn, result)
+        LOOP
+            v_results[v_row.turn] := v_row.result;
+        END LOOP;
+    END IF;
     v_taken := duroxide.taken_events(p_keys, p_executions, e_turns, e_ids);
     v_results := array(
         SELECT CASE WHEN u.result = 0 AND u.event IS NOT NULL THEN 3::smallint ELSE u.result END
         FROM unnest(v_results, v_taken) WITH ORDINALITY u(result, event, n) ORDER BY u.n);
+    IF v_steps > 1 THEN
+        v_results := array(
+            SELECT max(u.result) OVER (PARTITION BY u.key, u.token)
+            FROM unnest(v_results, p_keys, p_tokens) WITH ORDINALITY u(result, key, token, n)
+            ORDER BY u.n);
+    END IF;
     v_ok := array(
         SELECT u.key FROM unnest(p_keys, v_results) WITH ORDINALITY u(key, result, n)
         WHERE u.result = 0 ORDER BY u.n);
 
     IF cardinality(v_ok) > 0 THEN
+        IF cardinality(d_turns) > 0 THEN
+            PERFORM duroxide.begin_direct(array_agg(p_keys[u.turn]), array_agg(p_tokens[u.turn]),
+                array_agg(u.seq), v_now)
+            FROM unnest(d_turns, d_seqs) u(turn, seq)
+            WHERE v_results[u.turn] = 0 AND p_steps[u.turn] = 1 HAVING count(*) > 0;
+        END IF;
         DELETE FROM duroxide.message q USING duroxide.mailbox m
         WHERE m.instance = ANY (v_ok) AND q.instance = m.instance AND q.seq = ANY (m.taken);
 
-        PERFORM duroxide.record_executions(
-            array_agg(t.key), array_agg(t.execution), array_agg(t.started), array_agg(t.outcome),
-            array_agg(t.status), array_agg(t.output), array_agg(t.pin), v_now)
-        FROM unnest(p_keys, v_results, p_executions, p_started, p_outcomes, p_statuses, p_outputs,
-            p_pins) t(key, result, execution, started, outcome, status, output, pin)
-        WHERE t.result = 0;
+        FOR v_step IN 1 .. v_steps LOOP
+            v_step_results := v_results;
+            IF v_steps > 1 THEN
+                v_step_results := array(
+                    SELECT CASE WHEN u.step = v_step THEN u.result ELSE -1 END
+                    FROM unnest(v_results, p_steps) WITH ORDINALITY u(result, step, n)
+                    ORDER BY u.n);
+            END IF;
+            PERFORM duroxide.record_executions(
+                array_agg(t.key), array_agg(t.execution), array_agg(t.started),
+                array_agg(t.outcome), array_agg(t.status), array_agg(t.output), array_agg(t.pin),
+                v_now)
+            FROM unnest(p_keys, v_step_results, p_executions, p_started, p_outcomes, p_statuses,
+                p_outputs, p_pins) t(key, result, execution, started, outcome, status, output, pin)
+            WHERE t.result = 0;
 
-        -- The row: made when name and version are there, otherwise only kept up to date.
-        UPDATE duroxide.instance i SET
-            name = coalesce(t.name, i.name),
-            version = coalesce(t.version, i.version),
-            parent = CASE WHEN i.name IS NULL THEN t.parent ELSE i.parent END,
-            execution = greatest(i.execution, t.execution),
-            pin = CASE WHEN coalesce(i.execution, t.execution) <= t.execution
-                THEN e.pin ELSE i.pin END,
-            created_at = coalesce(i.created_at, v_now),
-            updated_at = v_now,
-            custom_status = CASE WHEN t.customized THEN t.custom ELSE i.custom_status END,
-            custom_version = i.custom_version + t.customized::integer
-        FROM (
-            SELECT u.key, u.result, u.execution, u.customized, u.custom, p_ids[u.parent] AS parent,
-                CASE WHEN u.version IS NOT NULL THEN u.name END AS name,
-                CASE WHEN u.name IS NOT NULL THEN u.version END AS version
-            FROM unnest(p_keys, v_results, p_executions, p_names, p_versions, p_parents,
-                p_customized, p_customs)
-                u(key, result, execution, name, version, parent, customized, custom)) t
-        JOIN duroxide.execution e ON e.instance = t.key AND e.number = t.execution
-        WHERE t.result = 0 AND i.key = t.key AND (i.name IS NOT NULL OR t.name IS NOT NULL);
-
-        INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
-        SELECT p_keys[e.turn], p_executions[e.turn], e.id, e.source, e.at, e.stamp, e.body
-        FROM unnest(e_turns, e_ids, e_sources, e_times, e_stamps, e_bodies)
-            e(turn, id, source, at, stamp, body)
-        WHERE v_results[e.turn] = 0;
-
-        IF cardinality(k_turns) > 0 OR true = ANY (p_cleared)
-            OR p_statuses && ARRAY['Completed', 'ContinuedAsNew', 'Failed'] THEN
-            PERFORM duroxide.record_kv(
-                array(SELECT t.key FROM unnest(p_keys, v_results, p_cleared) t(key, result, cleared)
-                    WHERE t.result = 0 AND t.cleared),
-                k.keys, k.names, k.vals, k.times,
-                array(SELECT t.key FROM unnest(p_keys, v_results, p_statuses) t(key, result, status)
-                    WHERE t.result = 0 AND t.status IN ('Completed', 'ContinuedAsNew', 'Failed')))
+            -- The row: made when name and version are there, otherwise only kept up to date.
+            UPDATE duroxide.instance i SET
+                name = coalesce(t.name, i.name),
+                version = coalesce(t.version, i.version),
+                parent = CASE WHEN i.name IS NULL THEN t.parent ELSE i.parent END,
+                execution = greatest(i.execution, t.execution),
+                pin = CASE WHEN coalesce(i.execution, t.execution) <= t.execution
+                    THEN e.pin ELSE i.pin END,
+                created_at = coalesce(i.created_at, v_now),
+                updated_at = v_now,
+                custom_status = CASE WHEN t.customized THEN t.custom ELSE i.custom_status END,
+                custom_version = i.custom_version + t.customized::integer
             FROM (
-                SELECT array_agg(p_keys[u.turn]) AS keys, array_agg(u.name) AS names,
-                    array_agg(u.value) AS vals, array_agg(u.at) AS times
-                FROM unnest(k_turns, k_names, k_values, k_times) u(turn, name, value, at)
-                WHERE v_results[u.turn] = 0) k;
-        END IF;
+                SELECT u.key, u.result, u.execution, u.customized, u.custom,
+                    p_ids[u.parent] AS parent,
+                    CASE WHEN u.version IS NOT NULL THEN u.name END AS name,
+                    CASE WHEN u.name IS NOT NULL THEN u.version END AS version
+                FROM unnest(p_keys, v_step_results, p_executions, p_names, p_versions, p_parents,
+                    p_customized, p_customs)
+                    u(key, result, execution, name, version, parent, customized, custom)) t
+            JOIN duroxide.execution e ON e.instance = t.key AND e.number = t.execution
+            WHERE t.result = 0 AND i.key = t.key AND (i.name IS NOT NULL OR t.name IS NOT NULL);
 
-        IF cardinality(w_turns) > 0 THEN
-            INSERT INTO duroxide.work
-                (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
-            SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
-                u.activity, 0, duroxide.tag_key(u.tag), u.tag, u.session, u.payload
-            FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions, w_payloads)
-                u(turn, id, execution, activity, tag, session, payload)
-            WHERE v_results[u.turn] = 0;
-        END IF;
-        IF cardinality(c_turns) > 0 THEN
-            -- After what this commit queues (R8.52).
-            DELETE FROM duroxide.work w USING (
-                SELECT o.seq FROM unnest(c_turns, c_ids, c_executions, c_activities)
-                    u(turn, id, execution, activity)
-                JOIN duroxide.work o ON o.instance = v_targets[u.id]
-                    AND o.execution = u.execution AND o.activity = u.activity
-                WHERE v_results[u.turn] = 0 ORDER BY o.seq FOR UPDATE OF o) d
-            WHERE w.seq = d.seq;
-        END IF;
+            INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
+            SELECT p_keys[e.turn], p_executions[e.turn], e.id, e.source, e.at, e.stamp, e.body
+            FROM unnest(e_turns, e_ids, e_sources, e_times, e_stamps, e_bodies)
+                e(turn, id, source, at, stamp, body)
+            WHERE v_step_results[e.turn] = 0;
+
+            IF cardinality(k_turns) > 0 OR true = ANY (p_cleared)
+                OR p_statuses && ARRAY['Completed', 'ContinuedAsNew', 'Failed'] THEN
+                PERFORM duroxide.record_kv(
+                    array(SELECT t.key
+                        FROM unnest(p_keys, v_step_results, p_cleared) t(key, result, cleared)
+                        WHERE t.result = 0 AND t.cleared),
+                    k.keys, k.names, k.vals, k.times,
+                    array(SELECT t.key
+                        FROM unnest(p_keys, v_step_results, p_statuses) t(key, result, status)
+                        WHERE t.result = 0
+                        AND t.status IN ('Completed', 'ContinuedAsNew', 'Failed')))
+                FROM (
+                    SELECT array_agg(p_keys[u.turn]) AS keys, array_agg(u.name) AS names,
+                        array_agg(u.value) AS vals, array_agg(u.at) AS times
+                    FROM unnest(k_turns, k_names, k_values, k_times) u(turn, name, value, at)
+                    WHERE v_step_results[u.turn] = 0) k;
+            END IF;
+
+            IF cardinality(w_turns) > 0 THEN
+                INSERT INTO duroxide.work
+                    (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
+                SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
+                    u.activity, 0, duroxide.tag_key(u.tag), u.tag, u.session, u.payload
+                FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions,
+                    w_payloads) u(turn, id, execution, activity, tag, session, payload)
+                WHERE v_step_results[u.turn] = 0;
+            END IF;
+            IF cardinality(c_turns) > 0 THEN
+                -- After what this commit queues (R8.52).
+                DELETE FROM duroxide.work w USING (
+                    SELECT o.seq FROM unnest(c_turns, c_ids, c_executions, c_activities)
+                        u(turn, id, execution, activity)
+                    JOIN duroxide.work o ON o.instance = v_targets[u.id]
+                        AND o.execution = u.execution AND o.activity = u.activity
+                    WHERE v_step_results[u.turn] = 0 ORDER BY o.seq FOR UPDATE OF o) d
+                WHERE w.seq = d.seq;
+            END IF;
+        END LOOP;
 
         v_ready := duroxide.release(v_ok, p_retention);
         IF cardinality(m_turns) > 0 THEN

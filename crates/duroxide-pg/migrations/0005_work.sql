@@ -343,24 +343,18 @@ BEGIN
 END
 $body$;
 
--- Takes all the locks of a transaction that calls several functions, in the order in which locks are
--- taken: pins and names that are new (those of `p_also` are not noted), mailboxes by key, activities
--- by position (those at `p_seqs`, and those that `c_ids`, `c_executions` and `c_activities` name), the
--- sessions of these by id.
-CREATE FUNCTION duroxide.lock_batch(
-    p_pins text[], p_ids text[], p_also text[], p_keys bigint[], p_seqs bigint[],
-    c_ids text[], c_executions bigint[], c_activities bigint[])
+-- Locks activities by position, those at `p_seqs` and those that the others name, and then the sessions
+-- of these by id.
+CREATE FUNCTION duroxide.lock_work(
+    p_seqs bigint[], c_keys bigint[], c_executions bigint[], c_activities bigint[])
 RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_sessions text[];
 BEGIN
-    PERFORM duroxide.note_pins(p_pins);
-    PERFORM duroxide.open_mailboxes(p_ids, p_keys || duroxide.keys_of(p_also));
-    IF cardinality(c_ids) > 0 THEN
+    IF cardinality(c_keys) > 0 THEN
         p_seqs := p_seqs || array(
-            SELECT o.seq FROM unnest(duroxide.keys_of(c_ids), c_executions, c_activities)
-                u(key, execution, activity)
+            SELECT o.seq FROM unnest(c_keys, c_executions, c_activities) u(key, execution, activity)
             JOIN duroxide.work o ON o.instance = u.key
                 AND o.execution = u.execution AND o.activity = u.activity);
     END IF;
@@ -375,6 +369,22 @@ BEGIN
             ORDER BY s.id FOR UPDATE OF s;
         END IF;
     END IF;
+END
+$body$;
+
+-- Takes all the locks of a transaction that calls several functions, in the order in which locks are
+-- taken: pins and names that are new (those of `p_also` are not noted), mailboxes by key, activities
+-- by position (those at `p_seqs`, and those that `c_ids`, `c_executions` and `c_activities` name), the
+-- sessions of these by id.
+CREATE FUNCTION duroxide.lock_batch(
+    p_pins text[], p_ids text[], p_also text[], p_keys bigint[], p_seqs bigint[],
+    c_ids text[], c_executions bigint[], c_activities bigint[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM duroxide.note_pins(p_pins);
+    PERFORM duroxide.open_mailboxes(p_ids, p_keys || duroxide.keys_of(p_also));
+    PERFORM duroxide.lock_work(p_seqs, duroxide.keys_of(c_ids), c_executions, c_activities);
 END
 $body$;
 

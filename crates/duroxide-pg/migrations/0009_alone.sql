@@ -16,7 +16,7 @@ RETURNS TABLE (
     result smallint, is_held boolean,
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
-    seqs bigint[], payloads text[], attempts bigint, last_event bigint,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint, last_event_at bigint,
     kv_keys text[], kv_values text[], kv_times bigint[])
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
@@ -64,10 +64,12 @@ BEGIN
                         ORDER BY m.wake_at LIMIT 1)),
                 EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL),
                 EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_instance.key),
-                (SELECT h.event FROM duroxide.history h
-                    WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
-                    ORDER BY h.event DESC LIMIT 1)
-            INTO next_due, v_others, v_has_kv, last_event;
+                l.event, l.at
+            INTO next_due, v_others, v_has_kv, last_event, last_event_at
+            FROM (SELECT) o LEFT JOIN LATERAL (
+                SELECT h.event, h.at FROM duroxide.history h
+                WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
+                ORDER BY h.event DESC LIMIT 1) l ON true;
             v_others := v_others OR coalesce(next_due <= now_ms, false);
         END IF;
         IF v_is_new THEN
@@ -121,8 +123,12 @@ $body$;
 -- A turn that speaks of its own instance only (`p_id`, null if of none), has no parent, no key-value
 -- data, cancels nothing, sends no messages but timers. As commit_turns. An event id that is taken is a
 -- violated key, which undoes everything: the general function tells which.
+--
+-- With `p_work` it is a direct turn (R8.142): that activity, which has no session, is taken out, and
+-- tells which instance it is. There are events, the last of them `p_last`.
 CREATE FUNCTION duroxide.commit_one(
-    p_id text, p_key bigint, p_lock_token uuid, p_execution bigint,
+    p_id text, p_key bigint, p_lock_token uuid,
+    p_work bigint, p_work_token uuid, p_last bigint, p_last_at bigint, p_execution bigint,
     p_started bigint, p_outcome bigint, p_status text, p_output text,
     p_name text, p_version text, p_pin text, p_customized boolean, p_custom text,
     e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[], e_bodies text[],
@@ -140,22 +146,62 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_result smallint := -1;
     v_mailbox duroxide.mailbox;
+    v_version xid;
+    v_until bigint;
+    v_rests boolean;
     v_pin integer;
     v_instance_pin integer;
     v_ready boolean;
     v_others boolean := true;
 BEGIN
     <<commit>> BEGIN
-        SELECT * INTO v_mailbox FROM duroxide.mailbox m WHERE m.instance = p_key FOR UPDATE;
-        now_ms := coalesce(p_now, duroxide.now_ms());
-        EXIT commit WHEN v_mailbox.token IS DISTINCT FROM p_lock_token OR v_mailbox.state <> 2
-            OR v_mailbox.wake_at <= now_ms OR now_ms >= ANY (m_due);
+        IF p_work IS NULL THEN
+            SELECT * INTO v_mailbox FROM duroxide.mailbox m WHERE m.instance = p_key FOR UPDATE;
+            now_ms := coalesce(p_now, duroxide.now_ms());
+            EXIT commit WHEN v_mailbox.token IS DISTINCT FROM p_lock_token
+                OR v_mailbox.state <> 2 OR v_mailbox.wake_at <= now_ms;
+        ELSE
+            -- A look without a lock: whatever changes the instance changes its mailbox, too, which
+            -- is noticed when that is written.
+            now_ms := coalesce(p_now, duroxide.now_ms());
+            SELECT m.instance, m.xmin, w.wake_at, m.state = 0 AND i.name IS NOT NULL
+                AND i.id = p_id COLLATE "C" AND i.execution = p_execution
+                AND l.event = p_last AND l.at = p_last_at
+                AND NOT EXISTS (SELECT FROM duroxide.hidden q
+                    WHERE q.instance = m.instance AND q.visible_at <= now_ms)
+            INTO p_key, v_version, v_until, v_rests
+            FROM duroxide.work w
+            JOIN duroxide.mailbox m ON m.instance = w.instance
+            JOIN duroxide.instance i ON i.key = w.instance
+            LEFT JOIN LATERAL (
+                SELECT h.event, h.at FROM duroxide.history h
+                WHERE h.instance = m.instance AND h.execution = p_execution
+                ORDER BY h.event DESC LIMIT 1) l ON true
+            WHERE w.seq = p_work AND w.token = p_work_token AND w.session IS NULL;
+            EXIT commit WHEN coalesce(v_until <= now_ms, true);
+            IF v_rests IS NOT TRUE THEN
+                v_result := 4; -- See judge_direct.
+                EXIT commit;
+            END IF;
+        END IF;
+        EXIT commit WHEN now_ms >= ANY (m_due);
         IF p_pin IS NOT NULL THEN
             SELECT p.id INTO v_pin FROM duroxide.pin p WHERE p.version = p_pin COLLATE "C";
             EXIT commit WHEN v_pin IS NULL;
         END IF;
         IF p_status IN ('Completed', 'ContinuedAsNew', 'Failed') THEN
             EXIT commit WHEN EXISTS (SELECT FROM duroxide.kv_delta d WHERE d.instance = p_key);
+        END IF;
+        IF p_work IS NOT NULL THEN
+            -- It stays at rest; what is left of a lock that ran out goes.
+            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL
+            WHERE m.instance = p_key AND m.xmin = v_version;
+            EXIT commit WHEN NOT FOUND;
+            DELETE FROM duroxide.work w
+            WHERE w.seq = p_work AND w.token = p_work_token AND w.wake_at > now_ms;
+            IF NOT FOUND THEN
+                RAISE unique_violation USING MESSAGE = 'an activity that is no longer locked';
+            END IF;
         END IF;
         -- The first turn says who it is; the later ones are of an instance that is known.
         UPDATE duroxide.instance i SET
@@ -172,7 +218,10 @@ BEGIN
         AND CASE WHEN p_started IS NULL THEN i.execution = p_execution AND i.name IS NOT NULL
             ELSE p_name IS NOT NULL AND coalesce(i.execution <= p_execution, true) END
         RETURNING i.pin INTO v_instance_pin;
-        EXIT commit WHEN NOT FOUND;
+        IF NOT FOUND THEN
+            EXIT commit WHEN p_work IS NULL;
+            RAISE unique_violation USING MESSAGE = 'an instance that is not what it was';
+        END IF;
         IF p_started IS NOT NULL THEN
             INSERT INTO duroxide.execution
                 (instance, number, status, pin, started_at, completed_at, started, outcome, output)
@@ -231,14 +280,17 @@ BEGIN
             SELECT u.due, nextval('duroxide.positions'::regclass), p_key, u.kind, 0, u.payload
             FROM unnest(m_kinds, m_due, m_payloads) u(kind, due, payload);
         END IF;
-        DELETE FROM duroxide.message q WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
-        UPDATE duroxide.mailbox m SET
-            done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-            wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
-            state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
-        FROM (SELECT (SELECT q.seq FROM duroxide.message q
-            WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
-        WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO v_ready;
+        IF p_work IS NULL THEN
+            DELETE FROM duroxide.message q
+            WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
+            UPDATE duroxide.mailbox m SET
+                done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
+                wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
+                state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
+            FROM (SELECT (SELECT q.seq FROM duroxide.message q
+                WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
+            WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO v_ready;
+        END IF;
         v_result := 0;
     END;
     IF v_others AND p_max > 0 THEN
@@ -258,13 +310,22 @@ BEGIN
 END
 $body$;
 
--- Whether a turn was committed with this secret, or an activity is over: for those who asked, got no
--- answer, asked again and were refused.
-CREATE FUNCTION duroxide.was_done(p_is_turn boolean, p_place bigint, p_token uuid)
-RETURNS boolean
+-- Whether a turn was committed with this secret: for those who asked, got no answer, asked again and
+-- were refused.
+CREATE FUNCTION duroxide.was_committed(p_key bigint, p_token uuid) RETURNS boolean
 LANGUAGE sql STABLE AS $body$
-    SELECT CASE WHEN p_is_turn
-        THEN EXISTS (SELECT FROM duroxide.mailbox m
-            WHERE m.instance = p_place AND m.done = p_token)
-        ELSE NOT EXISTS (SELECT FROM duroxide.work w WHERE w.seq = p_place) END
+    SELECT EXISTS (SELECT FROM duroxide.mailbox m WHERE m.instance = p_key AND m.done = p_token)
+$body$;
+
+-- The same for a direct turn of the instance with this id.
+CREATE FUNCTION duroxide.was_committed_directly(p_id text, p_token uuid) RETURNS boolean
+LANGUAGE sql STABLE AS $body$
+    SELECT EXISTS (SELECT FROM duroxide.instance i JOIN duroxide.mailbox m ON m.instance = i.key
+        WHERE i.id = p_id COLLATE "C" AND m.done = p_token)
+$body$;
+
+-- Whether an activity is over.
+CREATE FUNCTION duroxide.is_gone(p_seq bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $body$
+    SELECT NOT EXISTS (SELECT FROM duroxide.work w WHERE w.seq = p_seq)
 $body$;

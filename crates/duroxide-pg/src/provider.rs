@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
-    DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit,
 };
 
 use crate::error::Failure;
@@ -290,6 +290,18 @@ impl Provider for PostgresProvider {
             error: failure.during("commit_turn"),
             commit: Box::new(commit),
         })
+    }
+
+    fn commits_successors(&self) -> bool {
+        true
+    }
+
+    fn commits_direct_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        self.store.commit_direct(&turn).await.map_err(during("commit_direct_turn"))
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

@@ -54,7 +54,7 @@ pub(crate) fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> 
         lock_token,
         attempt_count: attempts_out(row.get::<_, Option<i64>>("attempts").unwrap_or(1)),
         last_event_id,
-        last_event_at_ms: 0,
+        last_event_at_ms: row.get::<_, Option<i64>>("last_event_at").map_or(0, ms_out),
         history_included: last_event_id == 0,
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duroxide_core::model::{Event, WorkItem};
-use duroxide_core::provider::{Refusal, TurnCommit};
+use duroxide_core::provider::{DirectTurn, Refusal, TurnCommit};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -40,6 +40,14 @@ impl Store {
     ) -> Result<(), Failure> {
         let draft = CommitDraft::of(lock_token, commit)?;
         let bell = token::bell_of_turn(lock_token).filter(|_| draft.can_be_waited_for());
+        self.start_if_needed();
+        self.floor.run(Op::Commit(Box::new(draft)), bell).await
+    }
+
+    /// Removes a locked activity and commits the turn that has read its outcome (R8.142).
+    pub(crate) async fn commit_direct(self: &Arc<Self>, turn: &DirectTurn) -> Result<(), Failure> {
+        let draft = CommitDraft::of_direct(turn)?;
+        let bell = draft.can_be_waited_for().then(|| place_of(&turn.instance));
         self.start_if_needed();
         self.floor.run(Op::Commit(Box::new(draft)), bell).await
     }

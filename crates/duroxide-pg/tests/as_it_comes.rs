@@ -118,7 +118,8 @@ fn assert_same(turn: &FetchedTurn, again: &FetchedTurn) {
     assert_ne!(turn.lock_token, again.lock_token);
     let all = |turn: &FetchedTurn| {
         let item = format!("{:?}", turn.item);
-        (item, turn.attempt_count, turn.last_event_id, turn.history_included)
+        let last = (turn.last_event_id, turn.last_event_at_ms);
+        (item, turn.attempt_count, last, turn.history_included)
     };
     assert_eq!(all(turn), all(again));
 }
@@ -155,6 +156,7 @@ async fn r8_21_a_start_is_the_turn_that_others_would_fetch() {
     store.enqueue_for_orchestrator(outcome(3), None).await.unwrap();
     let turn = waiting.await.unwrap().unwrap().unwrap();
     assert_eq!((turn.last_event_id, turn.item.kv_snapshot.len()), (2, 1));
+    assert_eq!(turn.last_event_at_ms, store.read("i").await.unwrap()[1].timestamp_ms);
     assert_same(&turn, &fetched_again(&store, &turn).await);
 }
 

@@ -4,8 +4,8 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::call::Call;
-use super::calls::lock_verdict;
-use super::commit::CommitDraft;
+use super::calls::op_verdict;
+use super::commit::{ActivityDone, CommitDraft, TurnDraft};
 use super::commit_columns::add_activities;
 use super::op::{Op, Queue};
 use crate::drafts::MessageDraft;
@@ -17,7 +17,7 @@ const POST: &str = "SELECT * FROM duroxide.post_one($1, $2, $3, $4, $5, $6, $7, 
      $12, $13, $14)";
 const COMMIT: &str = "SELECT * FROM duroxide.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
-     $30, $31, $32, $33, $34, $35, $36)";
+     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)";
 
 /// An op that may be a common case, and the queue of a look that can be part of the call.
 pub(super) struct Common<'a> {
@@ -36,17 +36,15 @@ pub(super) fn common_call(op: &Op, may_hold: bool) -> Option<Common<'_>> {
             let call = post_call(message, Some((*seq, *secret)), may_hold);
             Some(Common { call, queue: Queue::Turns })
         }
-        Op::Commit(draft) if is_plain(draft) => {
-            Some(Common { call: commit_call(draft), queue: Queue::Work })
-        }
+        Op::Commit(draft) => Some(Common { call: commit_call(draft)?, queue: Queue::Work }),
         _ => None,
     }
 }
 
 /// What such a call came to; `None` if it was not the common case, and nothing has happened.
-pub(super) fn common_verdict(rows: &[Row]) -> Option<Result<(), Failure>> {
+pub(super) fn common_verdict(op: &Op, rows: &[Row]) -> Option<Result<(), Failure>> {
     let code: i16 = rows.first()?.get("result");
-    (code != -1).then(|| lock_verdict(code))
+    (code != -1).then(|| op_verdict(op, code))
 }
 
 fn post_call(message: &MessageDraft, work: Option<(i64, Uuid)>, may_hold: bool) -> Call<'_> {
@@ -59,38 +57,42 @@ fn post_call(message: &MessageDraft, work: Option<(i64, Uuid)>, may_hold: bool) 
         .with(may_hold)
 }
 
-/// Whether a turn speaks of one instance, its own as far as can be told here, and does nothing unusual.
-fn is_plain(draft: &CommitDraft) -> bool {
-    let mut ids = ids_of(draft);
+/// The id that a turn speaks of, if it speaks of one instance, its own as far as can be told here, and
+/// does nothing unusual.
+fn plain_id<'a>(turn: &'a TurnDraft, done: Option<&'a ActivityDone>) -> Option<Option<&'a str>> {
+    let mut ids = done.map(|done| done.instance.as_str()).into_iter().chain(turn.ids_written());
     let first = ids.next();
-    draft.parent.is_none()
-        && draft.name.is_some() == draft.version.is_some()
-        && draft.cancelled.is_empty()
-        && draft.kv.is_empty()
-        && !draft.cleared
+    let is_plain = turn.parent.is_none()
+        && turn.name.is_some() == turn.version.is_some()
+        && turn.cancelled.is_empty()
+        && turn.kv.is_empty()
+        && !turn.cleared
         && ids.all(|id| Some(id) == first)
-        && draft.messages.iter().all(|message| message.due.is_some())
+        && turn.messages.iter().all(|message| message.due.is_some());
+    // A turn that has read an outcome has asked for it in an event before.
+    let goes_on = |done: &ActivityDone| {
+        turn.started.is_none() && turn.pin.is_none() && done.last_event.0 != 0
+    };
+    (is_plain && done.is_none_or(goes_on)).then_some(first)
 }
 
-fn ids_of(draft: &CommitDraft) -> impl Iterator<Item = &str> {
-    let messages = draft.messages.iter().map(|message| message.draft.instance.as_str());
-    draft.work.iter().map(|work| work.instance.as_str()).chain(messages)
-}
-
-fn commit_call(draft: &CommitDraft) -> Call<'_> {
+fn commit_call(draft: &CommitDraft) -> Option<Call<'_>> {
+    let ([turn], done) = (&draft.turns[..], draft.activity()) else { return None };
     let mut call = Call::new(COMMIT);
-    call.add(ids_of(draft).next()).add(draft.key).add(draft.secret);
-    call.add(id_in(draft.execution_id)).add(draft.started).add(draft.outcome);
-    call.add(draft.status.as_deref()).add(draft.output.as_deref());
-    call.add(draft.name.as_deref()).add(draft.version.as_deref()).add(draft.pin.as_deref());
-    call.add(draft.custom.is_some()).add(draft.custom.as_ref().and_then(Option::as_deref));
-    let events = EventColumns::of(draft.events.iter());
+    call.add(plain_id(turn, done)?).add(draft.key()).add(draft.secret);
+    call.add(done.map(|done| done.seq)).add(done.map(|done| done.secret));
+    call.add(done.map(|done| done.last_event.0)).add(done.map(|done| done.last_event.1));
+    call.add(id_in(turn.execution_id)).add(turn.started).add(turn.outcome);
+    call.add(turn.status.as_deref()).add(turn.output.as_deref());
+    call.add(turn.name.as_deref()).add(turn.version.as_deref()).add(turn.pin.as_deref());
+    call.add(turn.custom.is_some()).add(turn.custom.as_ref().and_then(Option::as_deref));
+    let events = EventColumns::of(turn.events.iter());
     call.add(events.ids).add(events.sources).add(events.times).add(events.stamps);
     call.add(events.bodies);
-    add_activities(&mut call, draft.work.iter());
-    let messages = || draft.messages.iter();
+    add_activities(&mut call, turn.work.iter());
+    let messages = || turn.messages.iter();
     call.add(messages().map(|message| message.draft.kind as i16).collect::<Vec<_>>());
     call.add(messages().map(|message| message.due).collect::<Vec<_>>());
     call.add(messages().map(|message| message.draft.payload.as_str()).collect::<Vec<_>>());
-    call
+    Some(call)
 }

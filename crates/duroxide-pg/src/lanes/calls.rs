@@ -12,6 +12,7 @@ use crate::drafts::{MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::numbers::id_out;
 use crate::store::Store;
+use crate::text::unpack;
 
 /// What calls are told about the store.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +67,10 @@ pub(super) fn verdicts(kind: Kind, ops: &[&Op], rows: &[Row]) -> Vec<Result<(), 
     match kind {
         Kind::Enqueue | Kind::QueueWork => ops.iter().map(|_| Ok(())).collect(),
         Kind::Commit => {
-            let verdict = |(row, op): (&Row, &&Op)| commit_verdict(row, commit_of(op));
-            rows.iter().zip(ops).map(verdict).collect()
+            let mut rows = rows.iter();
+            let turns = |op: &Op| commit_of(op).map_or(1, |draft| draft.turns.len());
+            let verdict = |op: &&Op| commit_verdict(op, &mut rows.by_ref().take(turns(op)));
+            ops.iter().map(verdict).collect()
         }
         _ => {
             let codes: Vec<i16> = rows.first().map(|row| row.get(0)).unwrap_or_default();
@@ -81,6 +84,7 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
     const LOCK: &str = "SELECT duroxide.lock_batch($1, $2, $3, $4, $5, $6, $7, $8)";
     let ops = || waiting.iter().map(|waiting| &waiting.op);
     let commits = || ops().filter_map(commit_of);
+    let turns = || commits().flat_map(|draft| &draft.turns);
     let mut ids: Vec<&str> = Vec::new();
     let (mut keys, mut seqs) = (Vec::new(), Vec::new());
     for op in ops() {
@@ -88,8 +92,7 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
             Op::Enqueue { message, .. } => ids.push(&message.instance),
             Op::QueueWork(draft) => ids.push(&draft.instance),
             Op::Commit(draft) => {
-                ids.extend(draft.work.iter().map(|work| work.instance.as_str()));
-                ids.extend(draft.messages.iter().map(|message| message.draft.instance.as_str()));
+                ids.extend(draft.turns.iter().flat_map(|turn| turn.ids_written()));
             }
             Op::Ack { outcome, .. } => ids.extend(outcome.iter().map(|m| m.instance.as_str())),
             Op::Renew { .. } | Op::Abandon { .. } => {}
@@ -102,11 +105,13 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
     }
     ids.sort_unstable();
     ids.dedup();
-    let cancelled = || commits().flat_map(|draft| &draft.cancelled);
-    let parents = commits().filter_map(|draft| draft.parent.as_deref());
-    let also: Vec<&str> = cancelled().map(|gone| gone.instance.as_str()).chain(parents).collect();
+    let cancelled = || turns().flat_map(|turn| &turn.cancelled);
+    let parents = turns().filter_map(|turn| turn.parent.as_deref());
+    let direct = commits().filter_map(CommitDraft::activity).map(|done| done.instance.as_str());
+    let others = cancelled().map(|gone| gone.instance.as_str());
+    let also: Vec<&str> = others.chain(parents).chain(direct).collect();
     Call::new(LOCK)
-        .with(commits().map(|draft| draft.pin.as_deref()).collect::<Vec<_>>())
+        .with(turns().map(|turn| turn.pin.as_deref()).collect::<Vec<_>>())
         .with(ids)
         .with(also)
         .with(keys)
@@ -200,17 +205,29 @@ fn commit_of(op: &Op) -> Option<&CommitDraft> {
     if let Op::Commit(draft) = op { Some(draft) } else { None }
 }
 
-fn commit_verdict(row: &Row, draft: Option<&CommitDraft>) -> Result<(), Failure> {
-    match row.get(0) {
-        3_i16 => Err(Failure::Refused(Refusal::DuplicateEvent {
-            execution_id: draft.map_or(0, |draft| draft.execution_id),
-            event_id: id_out(row.get(1)),
-        })),
-        code => lock_verdict(code),
+/// What came of turns that follow one another; all of them were refused, or none.
+fn commit_verdict(op: &Op, rows: &mut dyn Iterator<Item = &Row>) -> Result<(), Failure> {
+    let turns = commit_of(op).map_or(&[][..], |draft| &draft.turns);
+    let mut code: i16 = 1;
+    for (row, turn) in rows.zip(turns) {
+        code = row.get(0);
+        if let (3, Some(taken)) = (code, row.get::<_, Option<i64>>(1)) {
+            let (execution_id, event_id) = (turn.execution_id, id_out(taken));
+            return Err(Refusal::DuplicateEvent { execution_id, event_id }.into());
+        }
+    }
+    op_verdict(op, code)
+}
+
+/// What a function's answer means for an op.
+pub(super) fn op_verdict(op: &Op, code: i16) -> Result<(), Failure> {
+    match (code, commit_of(op).and_then(CommitDraft::activity)) {
+        (4, Some(done)) => Err(Refusal::NotAtRest(unpack(done.instance.clone())).into()),
+        _ => lock_verdict(code),
     }
 }
 
-pub(super) fn lock_verdict(code: i16) -> Result<(), Failure> {
+fn lock_verdict(code: i16) -> Result<(), Failure> {
     match code {
         0 => Ok(()),
         2 => Err(Refusal::LockExpired.into()),

@@ -1,7 +1,7 @@
-//! A turn about to be committed, serialised by whoever commits it.
+//! Turns about to be committed, serialised by whoever commits them.
 
 use duroxide_core::model::WorkItem;
-use duroxide_core::provider::{Refusal, TurnCommit};
+use duroxide_core::provider::{DirectTurn, Refusal, TurnCommit};
 use uuid::Uuid;
 
 use crate::drafts::{MessageDraft, WorkDraft};
@@ -10,11 +10,39 @@ use crate::numbers::{id_in, ms_in};
 use crate::text::{pack, packed};
 use crate::token;
 
-/// One turn, as it is stored.
+/// What one commit asks for, as it is stored.
 #[derive(Debug)]
 pub(crate) struct CommitDraft {
-    pub(super) key: i64,
+    pub(super) right: Right,
+    /// The secret of its lock; one that a direct turn makes up, by which it can be told that it was
+    /// committed.
     pub(super) secret: Uuid,
+    /// The turn, and those that follow it (R8.140).
+    pub(super) turns: Vec<TurnDraft>,
+}
+
+/// What entitles to a commit.
+#[derive(Debug)]
+pub(super) enum Right {
+    /// The lock on the instance with this key.
+    Lock(i64),
+    /// The lock on an activity (R8.142).
+    Activity(ActivityDone),
+}
+
+/// An activity whose outcome a turn has read.
+#[derive(Debug)]
+pub(super) struct ActivityDone {
+    pub(super) seq: i64,
+    pub(super) secret: Uuid,
+    /// Whose it is, and the last event it has, by id and time.
+    pub(super) instance: String,
+    pub(super) last_event: (i64, i64),
+}
+
+/// One turn, as it is stored.
+#[derive(Debug)]
+pub(super) struct TurnDraft {
     pub(super) execution_id: u64,
     pub(super) started: Option<i64>,
     pub(super) outcome: Option<i64>,
@@ -54,9 +82,50 @@ impl CommitDraft {
     /// Serialises a commit; whatever can be refused without looking at the store is refused.
     pub(crate) fn of(lock_token: &str, commit: &TurnCommit) -> Result<Self, Refusal> {
         let (key, secret) = token::read_turn(lock_token)?;
-        if commit.successor.is_some() {
-            return Err(Refusal::NoSuccessors);
+        Ok(Self { right: Right::Lock(key), secret, turns: drafts_of(commit)? })
+    }
+
+    /// The same for a turn that comes with its activity.
+    pub(crate) fn of_direct(turn: &DirectTurn) -> Result<Self, Refusal> {
+        let (seq, secret) = token::read_work(&turn.work_token)?;
+        let done = ActivityDone {
+            seq,
+            secret,
+            instance: pack(&turn.instance).into_owned(),
+            last_event: (id_in(turn.last_event_id), ms_in(turn.last_event_at_ms)),
+        };
+        let (right, secret) = (Right::Activity(done), token::fresh_secret());
+        Ok(Self { right, secret, turns: drafts_of(&turn.commit)? })
+    }
+
+    /// Whether a client can wait for what it changes (R8.134).
+    pub(crate) fn can_be_waited_for(&self) -> bool {
+        self.turns.iter().any(TurnDraft::can_be_waited_for)
+    }
+
+    /// The activity that comes with it.
+    pub(super) fn activity(&self) -> Option<&ActivityDone> {
+        match &self.right {
+            Right::Lock(_) => None,
+            Right::Activity(done) => Some(done),
         }
+    }
+
+    /// The key of the instance, if that is known: else the activity tells.
+    pub(super) fn key(&self) -> Option<i64> {
+        match self.right {
+            Right::Lock(key) => Some(key),
+            Right::Activity(_) => None,
+        }
+    }
+}
+
+fn drafts_of(commit: &TurnCommit) -> Result<Vec<TurnDraft>, Refusal> {
+    commit.turns()?.into_iter().map(TurnDraft::of).collect()
+}
+
+impl TurnDraft {
+    fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
         let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
         let message =
             |item| Ok(TimedMessage { draft: MessageDraft::of(item)?, due: due_time(item) });
@@ -68,8 +137,6 @@ impl CommitDraft {
         };
         let metadata = &commit.metadata;
         Ok(Self {
-            key,
-            secret,
             execution_id: commit.execution_id,
             started: delta.started.map(id_in),
             outcome: delta.outcome.map(id_in),
@@ -89,8 +156,21 @@ impl CommitDraft {
         })
     }
 
-    /// Whether a client can wait for what it changes (R8.134).
-    pub(crate) fn can_be_waited_for(&self) -> bool {
+    /// The ids of the instances it writes to.
+    pub(super) fn ids_written(&self) -> impl Iterator<Item = &str> {
+        let messages = self.messages.iter().map(|message| message.draft.instance.as_str());
+        self.work.iter().map(|work| work.instance.as_str()).chain(messages)
+    }
+
+    /// About how many bytes it sends.
+    pub(super) fn weight(&self) -> usize {
+        let events: usize = self.events.iter().map(|event| event.weight()).sum();
+        let work: usize = self.work.iter().map(|work| work.payload.len()).sum();
+        let messages = self.messages.iter().map(|message| message.draft.payload.len());
+        events + work + messages.sum::<usize>()
+    }
+
+    fn can_be_waited_for(&self) -> bool {
         self.status.is_some() || self.custom.is_some() || self.cleared || !self.kv.is_empty()
     }
 }

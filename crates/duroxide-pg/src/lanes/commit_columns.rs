@@ -6,61 +6,99 @@ use uuid::Uuid;
 
 use super::call::Call;
 use super::calls::Terms;
-use super::commit::{CancelDraft, CommitDraft, TimedMessage};
+use super::commit::{ActivityDone, CancelDraft, CommitDraft, TimedMessage, TurnDraft};
 use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
 
 const COMMIT: &str = "SELECT result, taken_event, is_ready
-     FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-     $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45)";
+     FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+     $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36,
+     $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53)";
 
-/// The call that commits turns of different instances.
+/// One of the turns of a call.
+struct Entry<'a> {
+    draft: &'a CommitDraft,
+    turn: &'a TurnDraft,
+    /// Which it is of those that follow one another, from 1.
+    step: i32,
+}
+
+/// The call for commits of different instances.
 pub(super) fn commit_call<'a>(drafts: &[&'a CommitDraft], terms: Terms) -> Call<'a> {
-    let ids = Ids::of(drafts);
+    let entry = |draft: &&'a CommitDraft| -> Vec<Entry<'a>> {
+        let steps = (1..).zip(&draft.turns);
+        steps.map(|(step, turn)| Entry { draft, turn, step }).collect()
+    };
+    let entries: Vec<Entry<'a>> = drafts.iter().flat_map(entry).collect();
+    let turns: Vec<&'a TurnDraft> = entries.iter().map(|entry| entry.turn).collect();
+    let ids = Ids::of(&turns);
     let mut call = Call::new(COMMIT);
-    add_turns(&mut call, drafts, &ids);
-    let events = EventColumns::of(drafts.iter().flat_map(|draft| &draft.events));
-    call.add(turns(drafts, |draft| draft.events.len()));
+    add_rights(&mut call, &entries);
+    add_turns(&mut call, &turns, &ids);
+    add_direct(&mut call, &entries);
+    let events = EventColumns::of(turns.iter().flat_map(|turn| &turn.events));
+    call.add(places(&turns, |turn| turn.events.len()));
     call.add(events.ids).add(events.sources).add(events.times).add(events.stamps);
     call.add(events.bodies);
-    let kv = || drafts.iter().flat_map(|draft| &draft.kv);
-    call.add(turns(drafts, |draft| draft.kv.len()));
+    let kv = || turns.iter().flat_map(|turn| &turn.kv);
+    call.add(places(&turns, |turn| turn.kv.len()));
     call.add(kv().map(|(key, _, _)| key.as_str()).collect::<Vec<_>>());
     call.add(kv().map(|(_, value, _)| value.as_deref()).collect::<Vec<_>>());
     call.add(kv().map(|(_, _, at)| *at).collect::<Vec<_>>());
-    add_work(&mut call, drafts, &ids);
-    add_cancelled(&mut call, drafts, &ids);
-    add_messages(&mut call, drafts, &ids);
+    add_work(&mut call, &turns, &ids);
+    add_cancelled(&mut call, &turns, &ids);
+    add_messages(&mut call, &turns, &ids);
     call.add(terms.now).add(terms.retention).add(terms.is_locked);
     call.insert(0, ids.opened).insert(0, ids.texts);
     call
 }
 
-/// What there is one of in each turn.
-fn add_turns<'a>(call: &mut Call<'a>, drafts: &[&'a CommitDraft], ids: &Ids<'a>) {
-    let text = |pick: fn(&CommitDraft) -> &Option<String>| -> Vec<Option<&'a str>> {
-        drafts.iter().map(|draft| pick(draft).as_deref()).collect()
-    };
-    call.add(drafts.iter().map(|draft| draft.key).collect::<Vec<_>>());
-    call.add(drafts.iter().map(|draft| draft.secret).collect::<Vec<Uuid>>());
-    call.add(drafts.iter().map(|draft| id_in(draft.execution_id)).collect::<Vec<_>>());
-    call.add(drafts.iter().map(|draft| draft.started).collect::<Vec<_>>());
-    call.add(drafts.iter().map(|draft| draft.outcome).collect::<Vec<_>>());
-    call.add(text(|draft| &draft.status)).add(text(|draft| &draft.output));
-    call.add(text(|draft| &draft.name)).add(text(|draft| &draft.version));
-    let parent = |draft: &&CommitDraft| draft.parent.as_deref().map(|id| ids.place(id));
-    call.add(drafts.iter().map(parent).collect::<Vec<_>>());
-    call.add(text(|draft| &draft.pin));
-    call.add(drafts.iter().map(|draft| draft.custom.is_some()).collect::<Vec<_>>());
-    let custom = |draft: &&'a CommitDraft| -> Option<&'a str> { draft.custom.as_ref()?.as_deref() };
-    call.add(drafts.iter().map(custom).collect::<Vec<_>>());
-    call.add(drafts.iter().map(|draft| draft.cleared).collect::<Vec<_>>());
+/// By what right each turn is committed.
+fn add_rights(call: &mut Call<'_>, entries: &[Entry<'_>]) {
+    call.add(entries.iter().map(|entry| entry.draft.key()).collect::<Vec<_>>());
+    call.add(entries.iter().map(|entry| entry.draft.secret).collect::<Vec<Uuid>>());
+    call.add(entries.iter().map(|entry| entry.step).collect::<Vec<_>>());
 }
 
-fn add_work<'a>(call: &mut Call<'a>, drafts: &[&'a CommitDraft], ids: &Ids<'a>) {
-    let all = || drafts.iter().flat_map(|draft| &draft.work);
-    call.add(turns(drafts, |draft| draft.work.len()));
+/// What there is one of in each turn.
+fn add_turns<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>) {
+    let text = |pick: fn(&TurnDraft) -> &Option<String>| -> Vec<Option<&'a str>> {
+        turns.iter().map(|turn| pick(turn).as_deref()).collect()
+    };
+    call.add(turns.iter().map(|turn| id_in(turn.execution_id)).collect::<Vec<_>>());
+    call.add(turns.iter().map(|turn| turn.started).collect::<Vec<_>>());
+    call.add(turns.iter().map(|turn| turn.outcome).collect::<Vec<_>>());
+    call.add(text(|turn| &turn.status)).add(text(|turn| &turn.output));
+    call.add(text(|turn| &turn.name)).add(text(|turn| &turn.version));
+    let parent = |turn: &&TurnDraft| turn.parent.as_deref().map(|id| ids.place(id));
+    call.add(turns.iter().map(parent).collect::<Vec<_>>());
+    call.add(text(|turn| &turn.pin));
+    call.add(turns.iter().map(|turn| turn.custom.is_some()).collect::<Vec<_>>());
+    let custom = |turn: &&'a TurnDraft| -> Option<&'a str> { turn.custom.as_ref()?.as_deref() };
+    call.add(turns.iter().map(custom).collect::<Vec<_>>());
+    call.add(turns.iter().map(|turn| turn.cleared).collect::<Vec<_>>());
+}
+
+/// The activities of direct turns, and what these have seen; each for all turns that follow.
+fn add_direct<'a>(call: &mut Call<'a>, entries: &[Entry<'a>]) {
+    let direct = |(place, entry): (i32, &Entry<'a>)| {
+        let execution_id = entry.draft.turns.first()?.execution_id;
+        Some((place, entry.draft.activity()?, id_in(execution_id)))
+    };
+    let all: Vec<(i32, &'a ActivityDone, i64)> = (1..).zip(entries).filter_map(direct).collect();
+    call.add(all.iter().map(|(place, _, _)| *place).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, done, _)| done.instance.as_str()).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, done, _)| done.seq).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, done, _)| done.secret).collect::<Vec<Uuid>>());
+    call.add(all.iter().map(|(_, _, execution)| *execution).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, done, _)| done.last_event.0).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, done, _)| done.last_event.1).collect::<Vec<_>>());
+}
+
+fn add_work<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>) {
+    let all = || turns.iter().flat_map(|turn| &turn.work);
+    call.add(places(turns, |turn| turn.work.len()));
     call.add(all().map(|work| ids.place(&work.instance)).collect::<Vec<_>>());
     add_activities(call, all());
 }
@@ -77,17 +115,17 @@ pub(super) fn add_activities<'a>(
     call.add(work.map(|work| work.payload.as_str()).collect::<Vec<_>>());
 }
 
-fn add_cancelled<'a>(call: &mut Call<'a>, drafts: &[&'a CommitDraft], ids: &Ids<'a>) {
-    let all = || drafts.iter().flat_map(|draft| &draft.cancelled);
-    call.add(turns(drafts, |draft| draft.cancelled.len()));
+fn add_cancelled<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>) {
+    let all = || turns.iter().flat_map(|turn| &turn.cancelled);
+    call.add(places(turns, |turn| turn.cancelled.len()));
     call.add(all().map(|gone: &CancelDraft| ids.place(&gone.instance)).collect::<Vec<_>>());
     call.add(all().map(|gone| gone.execution).collect::<Vec<_>>());
     call.add(all().map(|gone| gone.activity).collect::<Vec<_>>());
 }
 
-fn add_messages<'a>(call: &mut Call<'a>, drafts: &[&'a CommitDraft], ids: &Ids<'a>) {
-    let all = || drafts.iter().flat_map(|draft| &draft.messages);
-    call.add(turns(drafts, |draft| draft.messages.len()));
+fn add_messages<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>) {
+    let all = || turns.iter().flat_map(|turn| &turn.messages);
+    call.add(places(turns, |turn| turn.messages.len()));
     let place = |message: &TimedMessage| ids.place(&message.draft.instance);
     call.add(all().map(place).collect::<Vec<_>>());
     call.add(all().map(|message| message.draft.kind as i16).collect::<Vec<_>>());
@@ -103,16 +141,13 @@ struct Ids<'a> {
 }
 
 impl<'a> Ids<'a> {
-    fn of(drafts: &[&'a CommitDraft]) -> Self {
+    fn of(turns: &[&'a TurnDraft]) -> Self {
         let mut ids = Self { texts: Vec::new(), opened: 0, places: HashMap::new() };
-        for draft in drafts {
-            draft.work.iter().for_each(|work| ids.add(&work.instance));
-            draft.messages.iter().for_each(|message| ids.add(&message.draft.instance));
-        }
+        turns.iter().flat_map(|turn| turn.ids_written()).for_each(|id| ids.add(id));
         ids.opened = place(ids.texts.len());
-        for draft in drafts {
-            draft.cancelled.iter().for_each(|gone| ids.add(&gone.instance));
-            draft.parent.iter().for_each(|parent| ids.add(parent));
+        for turn in turns {
+            turn.cancelled.iter().for_each(|gone| ids.add(&gone.instance));
+            turn.parent.iter().for_each(|parent| ids.add(parent));
         }
         ids
     }
@@ -129,10 +164,10 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// The place of each draft, from 1, as often as it has entries.
-fn turns(drafts: &[&CommitDraft], entries: impl Fn(&CommitDraft) -> usize) -> Vec<i32> {
-    let repeat = |(place, draft): (i32, &&CommitDraft)| std::iter::repeat_n(place, entries(draft));
-    (1..).zip(drafts).flat_map(repeat).collect()
+/// The place of each turn, from 1, as often as it has entries.
+fn places(turns: &[&TurnDraft], entries: impl Fn(&TurnDraft) -> usize) -> Vec<i32> {
+    let repeat = |(place, turn): (i32, &&TurnDraft)| std::iter::repeat_n(place, entries(turn));
+    (1..).zip(turns).flat_map(repeat).collect()
 }
 
 /// Arrays begin at 1; none has as many entries as there are numbers.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::held::{Carrier, Held};
-use super::op::{Lock, Op, Queue, Waiting};
+use super::op::{Op, Queue, Waiting};
 use super::state::Batch;
 use super::transaction::{Outcome, transact};
 use crate::connection::Connection;
@@ -294,11 +294,9 @@ impl Lane {
 
     /// What was refused because it was done before, when the answer was lost, is done.
     async fn judge_repeated(&self, op: &Op, refused: Result<(), Failure>) -> Result<(), Failure> {
-        const WAS_DONE: &str = "SELECT duroxide.was_done($1, $2, $3)";
-        let Some(Lock { queue, place, secret }) = op.lock_used_up() else { return refused };
+        let Some(call) = op.was_done() else { return refused };
         let Some(connection) = &self.connection else { return refused };
-        let is_turn = queue == Queue::Turns;
-        let asked = self.store.pool.ask(connection, WAS_DONE, &[&is_turn, &place, &secret]).await;
+        let asked = self.store.pool.ask(connection, call.sql, &call.values()).await;
         match asked?.first().map(|row| row.get(0)) {
             Some(true) => Ok(()),
             _ => refused,

@@ -7,7 +7,8 @@ use duroxide_core::provider::Refusal;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::commit::CommitDraft;
+use super::call::Call;
+use super::commit::{CommitDraft, Right};
 use super::floor::FOR_EVER;
 use crate::commit_board;
 use crate::drafts::{MessageDraft, WorkDraft};
@@ -21,7 +22,8 @@ pub(crate) enum Op {
     Enqueue { message: MessageDraft, delay: i64 },
     /// An activity is queued.
     QueueWork(WorkDraft),
-    /// A turn is committed (R8.40).
+    /// A turn is committed (R8.40), or an activity is done and the turn that has read its outcome is
+    /// committed (R8.142).
     Commit(Box<CommitDraft>),
     /// An activity is done (R8.74).
     Ack { seq: i64, secret: Uuid, outcome: Option<MessageDraft> },
@@ -89,7 +91,10 @@ impl Op {
     /// The lock it is about. Of those about one lock there is one in a transaction.
     pub(super) fn lock(&self) -> Option<(Queue, i64)> {
         match self {
-            Self::Commit(draft) => Some((Queue::Turns, draft.key)),
+            Self::Commit(draft) => Some(match &draft.right {
+                Right::Lock(key) => (Queue::Turns, *key),
+                Right::Activity(done) => (Queue::Work, done.seq),
+            }),
             Self::Ack { seq, .. } => Some((Queue::Work, *seq)),
             Self::Renew { lock, .. } | Self::Abandon { lock, .. } => Some((lock.queue, lock.place)),
             Self::Enqueue { .. } | Self::QueueWork(_) => None,
@@ -107,15 +112,19 @@ impl Op {
         self.lock().is_some()
     }
 
-    /// The lock that it uses up.
-    pub(super) fn lock_used_up(&self) -> Option<Lock> {
+    /// Asks whether it was done; `None` if nothing tells.
+    pub(super) fn was_done(&self) -> Option<Call<'_>> {
+        const TURN: &str = "SELECT duroxide.was_committed($1, $2)";
+        const DIRECT: &str = "SELECT duroxide.was_committed_directly($1, $2)";
+        const WORK: &str = "SELECT duroxide.is_gone($1)";
         match self {
-            Self::Commit(draft) => {
-                Some(Lock { queue: Queue::Turns, place: draft.key, secret: draft.secret })
-            }
-            Self::Ack { seq, secret, .. } => {
-                Some(Lock { queue: Queue::Work, place: *seq, secret: *secret })
-            }
+            Self::Commit(draft) => Some(match &draft.right {
+                Right::Lock(key) => Call::new(TURN).with(*key).with(draft.secret),
+                Right::Activity(done) => {
+                    Call::new(DIRECT).with(done.instance.as_str()).with(draft.secret)
+                }
+            }),
+            Self::Ack { seq, .. } => Some(Call::new(WORK).with(*seq)),
             Self::Abandon { .. } | Self::Renew { .. } => None,
             Self::Enqueue { .. } | Self::QueueWork(_) => None,
         }
@@ -123,15 +132,10 @@ impl Op {
 
     /// About how many bytes it sends.
     pub(super) fn weight(&self) -> usize {
-        let work = |work: &[WorkDraft]| work.iter().map(|work| work.payload.len()).sum::<usize>();
         match self {
             Self::Enqueue { message, .. } => message.payload.len(),
             Self::QueueWork(draft) => draft.payload.len(),
-            Self::Commit(draft) => {
-                let events: usize = draft.events.iter().map(|event| event.weight()).sum();
-                let messages = draft.messages.iter().map(|message| message.draft.payload.len());
-                events + work(&draft.work) + messages.sum::<usize>()
-            }
+            Self::Commit(draft) => draft.turns.iter().map(|turn| turn.weight()).sum(),
             Self::Ack { outcome, .. } => outcome.as_ref().map_or(0, |m| m.payload.len()),
             Self::Renew { .. } | Self::Abandon { .. } => 0,
         }
@@ -145,10 +149,11 @@ impl Op {
             Self::QueueWork(draft) => feed.add_work(draft),
             Self::Commit(draft) => {
                 // Whether messages came during the turn, its answer tells.
-                feed.turns |= draft.messages.iter().any(|message| message.due.is_none());
-                draft.work.iter().for_each(|work| feed.add_work(work));
-                let due = draft.messages.iter().filter_map(|message| message.due);
-                due.for_each(|due| feed.note_due(due));
+                let messages = || draft.turns.iter().flat_map(|turn| &turn.messages);
+                feed.turns |= messages().any(|message| message.due.is_none());
+                let work = draft.turns.iter().flat_map(|turn| &turn.work);
+                work.for_each(|work| feed.add_work(work));
+                messages().filter_map(|message| message.due).for_each(|due| feed.note_due(due));
             }
             Self::Ack { outcome, .. } => {
                 feed.turns |= outcome.is_some();

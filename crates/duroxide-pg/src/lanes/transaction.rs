@@ -92,7 +92,7 @@ async fn transact_alone(
     let mut answers = store.pool.pipeline(connection, begin, &calls).await?;
 
     let rows = answers.remove(0);
-    let verdicts = vec![common_verdict(&rows)];
+    let verdicts = batch.ops.iter().map(|only| common_verdict(&only.op, &rows)).collect();
     let has_turns = queue == Queue::Work && rows.iter().any(is_ready);
     let is_held = queue == Queue::Turns && rows.iter().any(|row| row.get("is_held"));
     if let Some(place) = inner {
