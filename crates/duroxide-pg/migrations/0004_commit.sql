@@ -129,17 +129,16 @@ RETURNS smallint[]
 LANGUAGE plpgsql AS $body$
 BEGIN
     RETURN array(
-        SELECT CASE WHEN j.result = 0 AND j.secret <> first_value(j.secret) OVER (
-                PARTITION BY j.instance, j.result ORDER BY j.n) THEN 4 ELSE j.result END::smallint
-        FROM (
+        WITH judged AS MATERIALIZED (
             SELECT u.n, u.secret, w.instance, CASE
                 WHEN duroxide.judge_work(w, u.token, p_now) <> 0
                     THEN duroxide.judge_work(w, u.token, p_now)
                 WHEN m.state = 0 AND i.name IS NOT NULL AND i.id = u.id COLLATE "C"
                     AND i.execution = u.execution
                     AND coalesce(l.event, 0) = u.last AND coalesce(l.at, 0) = u.last_at
-                    AND NOT EXISTS (SELECT FROM duroxide.hidden q
-                        WHERE q.instance = w.instance AND q.visible_at <= p_now) THEN 0
+                    -- Of this instance: not to be found among all that are due.
+                    AND (SELECT true FROM duroxide.hidden q WHERE q.instance = w.instance
+                        AND q.visible_at <= p_now LIMIT 1) IS NULL THEN 0
                 ELSE 4 END AS result
             FROM unnest(d_ids, d_seqs, d_tokens, d_executions, d_last, d_last_at, d_secrets)
                 WITH ORDINALITY u(id, seq, token, execution, last, last_at, secret, n)
@@ -149,8 +148,10 @@ BEGIN
             LEFT JOIN LATERAL (
                 SELECT h.event, h.at FROM duroxide.history h
                 WHERE h.instance = w.instance AND h.execution = u.execution
-                ORDER BY h.event DESC LIMIT 1) l ON true) j
-        ORDER BY j.n);
+                ORDER BY h.event DESC LIMIT 1) l ON true)
+        SELECT CASE WHEN j.result = 0 AND j.secret <> first_value(j.secret) OVER (
+                PARTITION BY j.instance, j.result ORDER BY j.n) THEN 4 ELSE j.result END::smallint
+        FROM judged j ORDER BY j.n);
 END
 $body$;
 
@@ -220,8 +221,10 @@ BEGIN
         PERFORM duroxide.note_pins(p_pins);
     END IF;
     IF cardinality(d_turns) > 0 THEN
-        FOR v_row IN SELECT u.turn, w.instance FROM unnest(d_turns, d_seqs) u(turn, seq)
-            JOIN duroxide.work w ON w.seq = u.seq
+        -- The mailbox is named first, as everywhere.
+        FOR v_row IN SELECT u.turn, m.instance FROM duroxide.mailbox m
+            JOIN duroxide.work w ON w.instance = m.instance
+            JOIN unnest(d_turns, d_seqs) u(turn, seq) ON u.seq = w.seq
         LOOP
             p_keys[v_row.turn] := v_row.instance;
         END LOOP;

@@ -162,7 +162,8 @@ BEGIN
                 OR v_mailbox.state <> 2 OR v_mailbox.wake_at <= now_ms;
         ELSE
             -- A look without a lock: whatever changes the instance changes its mailbox, too, which
-            -- is noticed when that is written.
+            -- is noticed when that is written. The mailbox is named first, as everywhere: whoever
+            -- locks whole tables is not to meet us in another order.
             now_ms := coalesce(p_now, duroxide.now_ms());
             SELECT m.instance, m.xmin, w.wake_at, m.state = 0 AND i.name IS NOT NULL
                 AND i.id = p_id COLLATE "C" AND i.execution = p_execution
@@ -170,9 +171,9 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM duroxide.hidden q
                     WHERE q.instance = m.instance AND q.visible_at <= now_ms)
             INTO p_key, v_version, v_until, v_rests
-            FROM duroxide.work w
-            JOIN duroxide.mailbox m ON m.instance = w.instance
-            JOIN duroxide.instance i ON i.key = w.instance
+            FROM duroxide.mailbox m
+            JOIN duroxide.work w ON w.instance = m.instance
+            JOIN duroxide.instance i ON i.key = m.instance
             LEFT JOIN LATERAL (
                 SELECT h.event, h.at FROM duroxide.history h
                 WHERE h.instance = m.instance AND h.execution = p_execution

@@ -104,6 +104,8 @@ impl Floor {
                 }
             }
             self.lanes.notified().await;
+            // Who brought it about may be about to fetch, and others to ask for something, too.
+            tokio::task::yield_now().await;
         }
     }
 

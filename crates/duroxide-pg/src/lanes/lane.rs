@@ -201,18 +201,13 @@ impl Lane {
             floor.expect(Queue::Turns, Instant::now() + due);
         }
         self.tell_others(&batch, &outcome, &left);
+        let is_alone = batch.ops.len() == 1 && !batch.looks.is_empty();
         let mut ops: Vec<_> = batch.ops.into_iter().zip(outcome.verdicts).collect();
         if outcome.is_held {
             // Before the turn is handed out, whose commit lets it go.
             let (lane, connections) = (self.number, Connection::count());
             let hold = |(waiting, _)| floor.hold(Held { waiting, lane, connections });
             ops.drain(..).for_each(hold);
-        }
-        for (look, seen) in batch.looks.iter().zip(outcome.seen) {
-            match seen {
-                Some(seen) => floor.serve(look, seen),
-                None => floor.look_again(look.desk),
-            }
         }
         let mut uncommon = Vec::new();
         for (waiting, verdict) in ops {
@@ -226,6 +221,17 @@ impl Lane {
             match verdict {
                 Ok(()) => self.confirm(waiting),
                 refused => waiting.answer(refused),
+            }
+        }
+        // Who committed a turn hears of it before an activity of it is handed out: when that is done,
+        // the turn that waits for it is to be ready (R8.142).
+        if is_alone {
+            tokio::task::yield_now().await;
+        }
+        for (look, seen) in batch.looks.iter().zip(outcome.seen) {
+            match seen {
+                Some(seen) => floor.serve(look, seen),
+                None => floor.look_again(look.desk),
             }
         }
         uncommon
