@@ -53,6 +53,11 @@ impl Suspended {
         })
     }
 
+    /// Whether it waits for any activity or child.
+    pub fn waits_for_work(&self) -> bool {
+        self.ran.execution.as_ref().is_some_and(|execution| 0 < execution.open_work)
+    }
+
     /// Id of the last event it has seen.
     pub fn last_event_id(&self) -> u64 {
         self.ran.engine.baseline.last().map_or(0, |event| event.event_id)

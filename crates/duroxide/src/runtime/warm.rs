@@ -1,10 +1,18 @@
-//! Instances that stay in memory between their turns, those that have waited longest first to go.
+//! Instances that stay in memory between their turns, as far as there is room.
+//!
+//! Who waits for a timer or an event may wait for long: of those, the one that has waited longest goes
+//! first. Who waits for an activity is called in the order of the queue, so of those the youngest will be
+//! called last, and goes first; otherwise none would be left where many begin before the first is
+//! answered. Nobody keeps a place that way for longer than a while.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use duroxide_core::model::KvEntry;
 use duroxide_core::replay::Suspended;
+
+use tokio::time::Instant;
 
 use super::observability::MetricsProvider;
 use super::options::{WarmMode, WarmOptions};
@@ -32,11 +40,15 @@ impl Warm {
     }
 }
 
+/// How long an instance has a better right to its place because it waits for work.
+const PREFERRED: Duration = Duration::from_secs(60);
+
 #[derive(Default)]
 struct Kept {
     by_instance: HashMap<String, (u64, Warm)>,
-    /// By the order in which they were kept.
-    by_age: BTreeMap<u64, String>,
+    /// By the order in which they were kept: those that wait for work, since when, and the others.
+    at_work: BTreeMap<u64, (Instant, String)>,
+    others: BTreeMap<u64, String>,
     next: u64,
     bytes: usize,
 }
@@ -102,9 +114,11 @@ impl WarmInstances {
 
     /// Keeps an instance until its next turn, or until there is no room.
     pub(crate) fn keep(&self, instance: &str, warm: Warm) {
-        let evicted = self.locked(|kept| {
+        // Dropped outside the lock, as above.
+        let (_outdated, evicted) = self.locked(|kept| {
+            let outdated = kept.remove(instance);
             kept.insert(instance, warm);
-            kept.shrink(&self.options)
+            (outdated, kept.shrink(&self.options))
         });
         self.metrics.record_warm_evictions(evicted.len() as u64);
         self.metrics.set_warm_bytes(self.locked(|kept| kept.bytes as u64));
@@ -126,13 +140,18 @@ impl Kept {
         let age = self.next;
         self.next += 1;
         self.bytes += warm.bytes();
-        self.by_age.insert(age, instance.to_owned());
+        if warm.suspended.waits_for_work() {
+            self.at_work.insert(age, (Instant::now(), instance.to_owned()));
+        } else {
+            self.others.insert(age, instance.to_owned());
+        }
         self.by_instance.insert(instance.to_owned(), (age, warm));
     }
 
     fn remove(&mut self, instance: &str) -> Option<Warm> {
         let (age, warm) = self.by_instance.remove(instance)?;
-        self.by_age.remove(&age);
+        self.at_work.remove(&age);
+        self.others.remove(&age);
         self.bytes = self.bytes.saturating_sub(warm.bytes());
         Some(warm)
     }
@@ -140,12 +159,112 @@ impl Kept {
     /// Takes out what there is no room for.
     fn shrink(&mut self, options: &WarmOptions) -> Vec<Warm> {
         let mut evicted = Vec::new();
-        while (options.max_instances < self.by_age.len() || options.max_bytes < self.bytes)
-            && let Some((_, instance)) = self.by_age.first_key_value()
+        while (options.max_instances < self.by_instance.len() || options.max_bytes < self.bytes)
+            && let Some(instance) = self.first_to_go()
         {
-            let instance = instance.clone();
             evicted.extend(self.remove(&instance));
         }
         evicted
+    }
+
+    fn first_to_go(&self) -> Option<String> {
+        let oldest_at_work = self.at_work.first_key_value().map(|(_, kept)| kept);
+        let tired = oldest_at_work.filter(|(since, _)| PREFERRED < since.elapsed());
+        let other = self.others.first_key_value().map(|(_, instance)| instance);
+        let youngest = self.at_work.last_key_value().map(|(_, (_, instance))| instance);
+        tired.map(|(_, instance)| instance).or(other).or(youngest).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use duroxide_core::model::WorkItem;
+    use duroxide_core::replay::{HistoryManager, Turn, WorkItemReader, run_turn_and_keep};
+
+    use super::*;
+    use crate::OrchestrationContext;
+    use crate::runtime::registry::OrchestrationRegistry;
+
+    /// An instance that waits: for work if `input` is "work", else for an event.
+    fn waiting(instance: &str, input: &str) -> Warm {
+        let code = |ctx: OrchestrationContext, input: String| async move {
+            match input.as_str() {
+                "work" => ctx.schedule_activity("A", "").await,
+                _ => Ok(ctx.schedule_wait("E").await),
+            }
+        };
+        let registry = OrchestrationRegistry::builder().register("Waits", code).build();
+        let (version, handler) = registry.resolve_handler("Waits").unwrap();
+        let start = WorkItem::StartOrchestration {
+            instance: instance.to_owned(),
+            orchestration: "Waits".to_owned(),
+            input: input.to_owned(),
+            version: None,
+            parent_instance: None,
+            parent_id: None,
+            parent_execution_id: None,
+            execution_id: 1,
+        };
+        let no_history = HistoryManager::from_owned(Vec::new());
+        let (_, suspended) = run_turn_and_keep(Turn {
+            instance: instance.to_owned(),
+            execution_id: 1,
+            history: Vec::new(),
+            parent_execution_fallback: 1,
+            messages: WorkItemReader::from_owned(vec![start], &no_history, instance),
+            handler,
+            version: version.to_string(),
+            kv_snapshot: HashMap::new(),
+            now_ms: 1,
+            system_calls: None,
+            foreign_wait: Default::default(),
+        });
+        Warm { suspended: suspended.unwrap(), kv_snapshot: HashMap::new() }
+    }
+
+    fn store(max_instances: usize, max_bytes: usize) -> WarmInstances {
+        let options = WarmOptions { mode: WarmMode::On, max_instances, max_bytes };
+        WarmInstances::new(options, Arc::default())
+    }
+
+    /// Keeps these, each what its second letter says; who is left.
+    fn kept(store: &WarmInstances, instances: &[&str]) -> Vec<String> {
+        for instance in instances {
+            let input = if instance.ends_with('w') { "work" } else { "event" };
+            store.keep(instance, waiting(instance, input));
+        }
+        let mut left = store.locked(|kept| kept.by_instance.keys().cloned().collect::<Vec<_>>());
+        left.sort();
+        left
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_waited_longest_for_an_event_goes_first() {
+        assert_eq!(kept(&store(2, usize::MAX), &["1e", "2e", "3e"]), ["2e", "3e"]);
+        assert_eq!(kept(&store(2, usize::MAX), &["1w", "2e", "3w"]), ["1w", "3w"]);
+        assert_eq!(kept(&store(0, usize::MAX), &["1w", "2e"]), [""; 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_those_that_wait_for_work_the_youngest_goes_first_for_a_while() {
+        let store = store(2, usize::MAX);
+        assert_eq!(kept(&store, &["1w", "2w", "3w", "4w"]), ["1w", "2w"]);
+        store.forget("1w");
+        assert_eq!(kept(&store, &["5w", "6e"]), ["2w", "5w"]);
+        tokio::time::advance(PREFERRED * 2).await;
+        assert_eq!(kept(&store, &["7w"]), ["5w", "7w"]);
+        assert_eq!(kept(&store, &["8e"]), ["7w", "8e"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_are_bounded_as_well() {
+        let one = waiting("1e", "event").bytes();
+        let store = store(usize::MAX, 2 * one + one / 2);
+        assert_eq!(kept(&store, &["1e", "2e", "3e"]), ["2e", "3e"]);
+        assert_eq!(kept(&store, &["3e", "3e"]), ["2e", "3e"], "the same once more is no more");
+        ["2e", "3e"].iter().for_each(|instance| store.forget(instance));
+        assert_eq!(store.locked(|kept| kept.bytes), 0);
     }
 }

@@ -78,16 +78,16 @@ async fn r5_10_a_result_on_its_way_keeps_no_slot() {
 async fn r5_10_results_on_their_way_are_not_too_many() {
     let scene = Scene::new();
     let world = scene.world(2).start().await;
-    world.begin("m", "Main", "300").await;
+    world.begin("m", "Main", "700").await;
     sleep(MOMENT).await;
     // Two more have ended and keep their slots.
-    assert_eq!((scene.runs(), scene.faults.calls("ack_work_item")), (130, 128));
+    assert_eq!((scene.runs(), scene.faults.calls("ack_work_item")), (514, 512));
     scene.gate.add_permits(1);
     sleep(MOMENT).await;
-    assert_eq!((scene.runs(), scene.faults.calls("ack_work_item")), (131, 129));
-    scene.gate.add_permits(300);
-    assert_eq!(world.output("m").await, "300");
-    assert_eq!(scene.runs(), 300);
+    assert_eq!((scene.runs(), scene.faults.calls("ack_work_item")), (515, 513));
+    scene.gate.add_permits(700);
+    assert_eq!(world.output("m").await, "700");
+    assert_eq!(scene.runs(), 700);
     world.finish().await;
 }
 

@@ -23,7 +23,7 @@ pub(crate) use sessions::keep_sessions;
 pub(crate) use slot::Slot;
 
 /// Results at a time that wait for the store, without a slot.
-const RESULTS_MAX: usize = 128;
+const RESULTS_MAX: usize = 512;
 
 /// What the slots of this dispatcher share.
 pub(crate) struct Dispatcher {
