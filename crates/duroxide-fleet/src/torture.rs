@@ -73,12 +73,13 @@ impl Fleet<'_> {
         let chosen = below(&self.random, 10) as usize;
         let workers = self.siege.workers;
         let chosen = if chosen == 9 { workers } else { chosen % workers };
-        let kind = below(&self.random, 5);
+        // Chance alone leaves out pauses altogether in some runs.
+        let pauses = below(&self.random, 5) == 0 || self.pauses == 0 && 5 <= self.kills;
         let pause = Duration::from_millis(1_200 + below(&self.random, 2_800));
         let restart = Duration::from_millis(below(&self.random, 400));
         let place = &mut self.places[chosen];
         let Some(process) = &mut place.process else { return };
-        if kind == 0 && place.role == "worker" {
+        if pauses && place.role == "worker" {
             if place.resume_at.is_none() {
                 self.stage.journal.note(format_args!("STOP {}", process.id()));
                 process.pause();

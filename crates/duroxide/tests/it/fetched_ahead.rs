@@ -154,12 +154,12 @@ async fn r7_26_short_activities_need_few_fetches_and_count_once() {
     world.run("short", "Short", "").await;
     board.take();
     let began = Instant::now();
-    assert_eq!(world.run("m", "Main", "2000").await, "2000");
+    assert_eq!(world.run("m", "Main", "600").await, "600");
     assert_eq!(began.elapsed(), Duration::ZERO);
     let fetches = fetches(&board.take());
-    assert!((2000 / 256..=2000 / 256 + 2).contains(&fetches), "{fetches} fetches");
+    assert!((600 / 256..=600 / 256 + 2).contains(&fetches), "{fetches} fetches");
     let counts = world.runtime.metrics_snapshot().unwrap();
-    assert_eq!((counts.activity_success, counts.worker_dispatcher_items_fetched), (2001, 2001));
+    assert_eq!((counts.activity_success, counts.worker_dispatcher_items_fetched), (601, 601));
     world.finish().await;
 }
 
