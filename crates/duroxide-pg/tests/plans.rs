@@ -138,7 +138,10 @@ async fn a_fetch_costs_the_same_whoever_else_waits() {
     println!("{FEW} waiting: {few:.1?}, rows read {few_rows:?}; {MANY}: {many:.1?}, {many_rows:?}");
     assert!(0 < few_rows.1, "nothing was counted");
     assert!(many_rows.0 < MANY / 10, "tables are looked through: {many_rows:?}");
-    assert!(many_rows.1 <= 2 * few_rows.1 + 200, "{few_rows:?} {many_rows:?}");
+    // A node that leaves looks twice through all that waits for a time, and may be counted. Fetches
+    // that did would read many times as much.
+    let by_leaving = 2 * MANY;
+    assert!(many_rows.1 <= 2 * few_rows.1 + 200 + by_leaving, "{few_rows:?} {many_rows:?}");
     assert!(many <= 4 * few + Duration::from_millis(20), "{few:?} {many:?}");
 }
 
