@@ -12,6 +12,7 @@ use duroxide::providers::{
 };
 use duroxide::{Event, EventKind};
 use duroxide_pg::PostgresProvider;
+use support::words::{self, start};
 use support::{TestSchema, stranger};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
@@ -23,34 +24,12 @@ const PLAIN: TagFilter = TagFilter::DefaultOnly;
 
 type Job = (WorkItem, String, u32);
 
-fn start(instance: &str) -> WorkItem {
-    WorkItem::StartOrchestration {
-        instance: instance.to_owned(),
-        orchestration: "Main".to_owned(),
-        input: "input".to_owned(),
-        version: Some("1.0.0".to_owned()),
-        parent_instance: None,
-        parent_id: None,
-        parent_execution_id: None,
-        execution_id: 1,
-    }
-}
-
 fn activity(id: u64) -> WorkItem {
-    WorkItem::ActivityExecute {
-        instance: "i".to_owned(),
-        execution_id: 1,
-        id,
-        name: "A".to_owned(),
-        input: "input".to_owned(),
-        session_id: None,
-        tag: None,
-    }
+    words::activity("i", id)
 }
 
 fn outcome(id: u64) -> WorkItem {
-    let (instance, result) = ("i".to_owned(), "result".to_owned());
-    WorkItem::ActivityCompleted { instance, execution_id: 1, id, result }
+    words::outcome("i", id)
 }
 
 /// The first turn of an instance, which leaves key-value data behind, or a later one.

@@ -15,6 +15,7 @@ use duroxide::providers::{
 use duroxide::random::Random;
 use duroxide::{Event, EventKind};
 use duroxide_pg::PostgresProvider;
+use support::words::{activity, outcome, start};
 use support::{TestSchema, stranger};
 use tokio_postgres::Client;
 
@@ -22,36 +23,6 @@ const LOCK: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Duration = Duration::ZERO;
 const PLAIN: TagFilter = TagFilter::DefaultOnly;
-
-fn start(instance: &str) -> WorkItem {
-    WorkItem::StartOrchestration {
-        instance: instance.to_owned(),
-        orchestration: "Main".to_owned(),
-        input: "input".to_owned(),
-        version: Some("1.0.0".to_owned()),
-        parent_instance: None,
-        parent_id: None,
-        parent_execution_id: None,
-        execution_id: 1,
-    }
-}
-
-fn activity(instance: &str, id: u64) -> WorkItem {
-    WorkItem::ActivityExecute {
-        instance: instance.to_owned(),
-        execution_id: 1,
-        id,
-        name: "A".to_owned(),
-        input: "input".to_owned(),
-        session_id: None,
-        tag: None,
-    }
-}
-
-fn outcome(instance: &str, id: u64) -> WorkItem {
-    let (instance, result) = (instance.to_owned(), "result".to_owned());
-    WorkItem::ActivityCompleted { instance, execution_id: 1, id, result }
-}
 
 fn started(instance: &str, execution_id: u64) -> Event {
     let kind = EventKind::OrchestrationStarted {

@@ -2,6 +2,8 @@
 //! sees it.
 #![allow(dead_code)] // Each test binary uses a part.
 
+pub(crate) mod words;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use duroxide_pg::{PostgresProvider, ProviderConfig};
