@@ -6,10 +6,13 @@
 
 CREATE SEQUENCE duroxide.node_ids;
 
+-- gone_at: when it was found to be gone. What it had asked for may come about later than that, so the
+-- row stays for a while.
 CREATE TABLE duroxide.node (
     id         bigint PRIMARY KEY,
     name       text,
-    joined_at  bigint NOT NULL
+    joined_at  bigint NOT NULL,
+    gone_at    bigint
 );
 
 -- What a node's advisory lock is on. The sequence's number tells the schemas of a database apart.
@@ -27,7 +30,7 @@ DECLARE
     v_id bigint;
 BEGIN
     IF p_before IS NOT NULL AND pg_try_advisory_lock(duroxide.node_key(p_before)) THEN
-        IF EXISTS (SELECT FROM duroxide.node n WHERE n.id = p_before) THEN
+        IF EXISTS (SELECT FROM duroxide.node n WHERE n.id = p_before AND n.gone_at IS NULL) THEN
             RETURN p_before;
         END IF;
         PERFORM pg_advisory_unlock(duroxide.node_key(p_before));
@@ -41,31 +44,38 @@ END
 $body$;
 
 -- Ends what a node holds, as if its time were up, except where somebody is busy with it. The attempts
--- count: the node may have died of them. Whether nothing is left of it.
+-- count: the node may have died of them. Whether there was anything to end. A node that has been gone
+-- for longer than any statement lasts, and holds nothing, is forgotten.
 CREATE FUNCTION duroxide.end_node(p_id bigint, p_now bigint) RETURNS boolean
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_keys bigint[];
+    v_turns bigint[];
+    v_work bigint[];
+    v_sessions bigint;
 BEGIN
-    v_keys := array(
+    v_turns := array(
         SELECT m.instance FROM duroxide.mailbox m
-        WHERE m.wake_at IS NOT NULL AND m.state = 2 AND m.node = p_id FOR UPDATE SKIP LOCKED);
-    UPDATE duroxide.mailbox SET wake_at = p_now WHERE instance = ANY (v_keys) AND wake_at > p_now;
-    v_keys := array(
+        WHERE m.wake_at > p_now AND m.state = 2 AND m.node = p_id FOR UPDATE SKIP LOCKED);
+    IF cardinality(v_turns) > 0 THEN
+        UPDATE duroxide.mailbox SET wake_at = p_now WHERE instance = ANY (v_turns);
+    END IF;
+    v_work := array(
         SELECT w.seq FROM duroxide.work w
-        WHERE w.wake_at IS NOT NULL AND w.node = p_id FOR UPDATE SKIP LOCKED);
-    UPDATE duroxide.work SET wake_at = p_now WHERE seq = ANY (v_keys) AND wake_at > p_now;
+        WHERE w.wake_at > p_now AND w.node = p_id FOR UPDATE SKIP LOCKED);
+    IF cardinality(v_work) > 0 THEN
+        UPDATE duroxide.work SET wake_at = p_now WHERE seq = ANY (v_work);
+    END IF;
     UPDATE duroxide.session SET until = p_now
     WHERE id IN (SELECT s.id FROM duroxide.session s
         WHERE s.until > p_now AND s.node = p_id FOR UPDATE SKIP LOCKED);
-    IF EXISTS (SELECT FROM duroxide.mailbox m
-            WHERE m.wake_at > p_now AND m.state = 2 AND m.node = p_id)
-        OR EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at > p_now AND w.node = p_id)
-        OR EXISTS (SELECT FROM duroxide.session s WHERE s.until > p_now AND s.node = p_id) THEN
-        RETURN false;
-    END IF;
-    DELETE FROM duroxide.node WHERE id = p_id;
-    RETURN true;
+    GET DIAGNOSTICS v_sessions = ROW_COUNT;
+    UPDATE duroxide.node SET gone_at = p_now WHERE id = p_id AND gone_at IS NULL;
+    DELETE FROM duroxide.node WHERE id = p_id AND gone_at < p_now - 60000
+    AND NOT EXISTS (SELECT FROM duroxide.mailbox m
+        WHERE m.wake_at > p_now AND m.state = 2 AND m.node = p_id)
+    AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at > p_now AND w.node = p_id)
+    AND NOT EXISTS (SELECT FROM duroxide.session s WHERE s.until > p_now AND s.node = p_id);
+    RETURN cardinality(v_turns) + cardinality(v_work) + v_sessions > 0;
 END
 $body$;
 
@@ -88,8 +98,7 @@ BEGIN
         -- Of those who look at the same time one gets it.
         IF pg_try_advisory_xact_lock(duroxide.node_key(v_id)) THEN
             PERFORM duroxide.be_brief();
-            PERFORM duroxide.end_node(v_id, now_ms);
-            ended := ended + 1;
+            ended := ended + duroxide.end_node(v_id, now_ms)::integer;
         ELSE
             others := others + 1;
         END IF;

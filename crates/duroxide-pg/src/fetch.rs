@@ -111,6 +111,7 @@ impl Store {
             return Ok(None);
         };
         self.start_if_needed();
+        self.membership.settled().await;
         let is_content = LONG <= poll_timeout && self.given_time().is_none();
         let catch = self.floor.fetch(Wish { fetch, max, deadline, is_content }).await?;
         Ok((!catch.rows().is_empty()).then_some(catch))

@@ -30,6 +30,7 @@ mod turn;
 mod writes;
 mod lanes;
 mod watch;
+mod membership;
 mod news;
 mod commit_board;
 mod reads;

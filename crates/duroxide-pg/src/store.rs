@@ -1,7 +1,7 @@
 //! The store itself: opened, and what its methods share.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -11,6 +11,7 @@ use crate::config::{MigrationPolicy, ProviderConfig};
 use crate::connection::Connection;
 use crate::error::PgError;
 use crate::lanes::{self, Floor, Queue};
+use crate::membership::Membership;
 use crate::news::{News, Outbox};
 use crate::numbers::{ms_in, ms_out, span_in};
 use crate::pins::Pins;
@@ -121,8 +122,8 @@ pub(crate) struct Store {
     pub(crate) board: CommitBoard,
     /// What other nodes are to hear.
     pub(crate) outbox: Outbox,
-    /// This node, 0 as long as it is none.
-    pub(crate) node: AtomicI64,
+    /// Whether this is a node, and which.
+    pub(crate) membership: Membership,
     /// Whether there are other nodes, as far as is known.
     company: AtomicBool,
     /// Rung when the store is closed.
@@ -139,7 +140,7 @@ impl Store {
             floor: Floor::new(),
             board: CommitBoard::new(),
             outbox: Outbox::default(),
-            node: AtomicI64::new(0),
+            membership: Membership::new(),
             company: AtomicBool::new(false),
             closing: Notify::new(),
             running: Running::default(),
@@ -151,6 +152,7 @@ impl Store {
     /// Starts the tasks of the store. They may have ended with the tokio runtime they ran on.
     pub(crate) fn start_if_needed(self: &Arc<Self>) {
         if self.running.begin() {
+            self.membership.begin();
             let guard = self.running.guard();
             lanes::start(self, &guard);
             let store = Arc::clone(self);
@@ -195,11 +197,6 @@ impl Store {
     pub(crate) fn retention(&self) -> i64 {
         let retention = self.pool.settings().orphan_retention.as_millis();
         span_in(u64::try_from(retention).unwrap_or(u64::MAX))
-    }
-
-    /// Who this node is, if it is one.
-    pub(crate) fn node_id(&self) -> Option<i64> {
-        Some(self.node.load(Ordering::Acquire)).filter(|id| *id != 0)
     }
 
     /// Whether there are other nodes, to be told what happens here.

@@ -1,7 +1,6 @@
 //! Looking out: this node's place among the others, what they tell, and whether they live.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -25,15 +24,16 @@ const PULSE_CALL: &str = "SELECT * FROM duroxide.pulse($1, $2)";
 
 /// Looks out until the store is closed.
 pub(crate) async fn watch(store: Arc<Store>) {
+    let _ends = store.membership.ends_when_dropped();
     let settings = store.pool.settings();
     if !settings.listen || settings.through_pooler {
+        store.membership.end();
         return poll(&store).await;
     }
     let mut node = None;
     while !store.floor.is_closed() {
         if let Err(error) = watch_connected(&store, &mut node).await {
-            // Others may take this node for dead: what it takes meanwhile is not to go with it.
-            store.node.store(0, Ordering::Release);
+            store.membership.end();
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
             tokio::select! {
                 () = tokio::time::sleep(RECOVERY) => {}
@@ -50,8 +50,10 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     let connection = store.pool.connect_listener(ear).await?;
     let (name, now) = (&store.pool.settings().application_name, store.given_time());
     let rows = store.pool.ask(&connection, JOIN, &[node, name, &now]).await?;
-    let id: i64 = rows.first().map_or(0, |row| row.get(0));
-    store.node.store(id, Ordering::Release);
+    let Some(id) = rows.first().map(|row| row.get::<_, i64>(0)) else {
+        return Err(PgError::Connection { reason: "no answer to join_node".to_owned() });
+    };
+    store.membership.join(id);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
     if node.replace(id).is_some() {

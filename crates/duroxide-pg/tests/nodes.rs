@@ -63,12 +63,14 @@ async fn open(config: &ProviderConfig) -> PostgresProvider {
     PostgresProvider::new_with_config(config.clone()).await.unwrap()
 }
 
+const LIVING: &str = "SELECT count(*) FROM node WHERE gone_at IS NULL";
+
 /// Waits until a node knows that it is not alone.
 async fn company(config: &ProviderConfig, nodes: i64) {
     let stranger = support::stranger(config).await;
     let began = Instant::now();
     while began.elapsed() < LONG {
-        let row = stranger.query_one("SELECT count(*) FROM node", &[]).await.unwrap();
+        let row = stranger.query_one(LIVING, &[]).await.unwrap();
         if nodes <= row.get(0) {
             // The pulse after that tells both.
             return tokio::time::sleep(Duration::from_millis(1200)).await;
@@ -92,7 +94,6 @@ fn on_a_node_that_dies(config: &ProviderConfig, work: impl AsyncFnOnce(&Postgres
             let runtime = runtime.unwrap();
             let store = runtime.block_on(async {
                 let store = open(&config).await;
-                company(&config, 2).await;
                 work(&store).await;
                 store
             });
@@ -203,6 +204,7 @@ async fn turns_and_activities_of_a_dead_node_go_on() {
     let session =
         |owner: &str| SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout: LOCK };
     on_a_node_that_dies(&config, async |store| {
+        company(&config, 2).await;
         assert!(store.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
         for _ in 0..2 {
             let any = &TagFilter::DefaultOnly;
@@ -222,6 +224,65 @@ async fn turns_and_activities_of_a_dead_node_go_on() {
         assert_eq!(job.expect("the activity").2, 2);
     }
     assert!(died.elapsed() < RESUMES, "{:?}", died.elapsed());
+}
+
+// A process may die of the first thing it takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_takes_as_soon_as_it_is_there_goes_on_too() {
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let heir = open(&config).await;
+    for number in 0..3 {
+        heir.enqueue_for_orchestrator(start(&format!("i{number}")), None).await.unwrap();
+        on_a_node_that_dies(&config, async |store| {
+            assert!(store.fetch_turn(LOCK, NOW, None).await.unwrap().is_some());
+        });
+        let died = Instant::now();
+        let turn = heir.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+        assert!(died.elapsed() < RESUMES, "{:?}", died.elapsed());
+        heir.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
+    }
+}
+
+// The server may be busy with a statement of a client that is no more, and finish it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_takes_after_its_death_goes_on_too() {
+    const JOIN: &str = "SELECT join_node(NULL, 'late', NULL)";
+    const TAKE: &str = "SELECT key FROM fetch_turns(
+        1, 600000, NULL, 0, gen_random_uuid(), $1, NULL, 1000, false) WHERE key IS NOT NULL";
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let heir = open(&config).await;
+    let (life, mut lane) = (support::stranger(&config).await, support::stranger(&config).await);
+    let node: i64 = life.query_one(JOIN, &[]).await.unwrap().get(0);
+    heir.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    let late = lane.transaction().await.unwrap();
+    assert_eq!(late.query(TAKE, &[&node]).await.unwrap().len(), 1);
+    drop(life);
+    let gone = "SELECT FROM node WHERE id = $1 AND gone_at IS NOT NULL";
+    while late.query(gone, &[&node]).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    late.commit().await.unwrap();
+    let died = Instant::now();
+    assert!(heir.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
+    assert!(died.elapsed() < RESUMES, "{:?}", died.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_long_gone_is_forgotten() {
+    const GONE: &str = "INSERT INTO node VALUES (1000, 'gone', 0, now_ms() - $1::bigint)";
+    let Some(schema) = TestSchema::new() else { return };
+    let config = schema.config();
+    let _here = open(&config).await;
+    let stranger = support::stranger(&config).await;
+    for (gone_for_ms, is_known) in [(0_i64, true), (50_000, true), (61_000, false)] {
+        stranger.execute("DELETE FROM node WHERE id = 1000", &[]).await.unwrap();
+        stranger.execute(GONE, &[&gone_for_ms]).await.unwrap();
+        stranger.execute("SELECT pulse(NULL, NULL)", &[]).await.unwrap();
+        let rows = stranger.query("SELECT FROM node WHERE id = 1000", &[]).await.unwrap();
+        assert_eq!(!rows.is_empty(), is_known, "{gone_for_ms}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

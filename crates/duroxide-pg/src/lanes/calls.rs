@@ -28,7 +28,8 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(store: &Store) -> Self {
-        let (now, retention, node) = (store.given_time(), store.retention(), store.node_id());
+        let (now, retention, node) =
+            (store.given_time(), store.retention(), store.membership.node());
         Self { now, retention, node, is_locked: false }
     }
 }
