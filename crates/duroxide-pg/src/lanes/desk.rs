@@ -130,7 +130,12 @@ impl Desk {
     }
 
     pub(super) fn wants_look(&self, now: Instant) -> bool {
-        self.is_dirty || self.due.is_some_and(|due| due <= now)
+        self.is_dirty || self.is_due(now)
+    }
+
+    /// Whether time has brought something, as far as is known.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|due| due <= now)
     }
 
     /// Begins a look for all who wait.

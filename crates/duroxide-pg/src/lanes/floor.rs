@@ -100,6 +100,11 @@ impl Floor {
                     return None;
                 }
                 if let Some(batch) = state.take_batch(carrier, Instant::now()) {
+                    let has_left_ops = batch.ops.is_empty() && !state.ops.is_empty();
+                    drop(state);
+                    if has_left_ops {
+                        self.lanes.notify_one();
+                    }
                     return Some(batch);
                 }
             }

@@ -20,7 +20,7 @@ use crate::text::pack;
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The same where time is given by a test, which may let it jump.
 const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
-/// How long at least: what is due may be in somebody else's hands.
+/// How long if something is due now: it may be in somebody else's hands.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The statements of looks.
@@ -100,9 +100,11 @@ pub(super) async fn read_look(
         }
         return None;
     }
-    let until = |due: i64| Duration::from_millis(u64::try_from(due - now).unwrap_or(0));
-    let due: Option<i64> = first.get("next_due");
-    let due_in = due.map_or(longest, |due| until(due).clamp(PAUSE, longest));
+    let until = |due: i64| match u64::try_from(due - now) {
+        Ok(0) | Err(_) => PAUSE,
+        Ok(ms) => Duration::from_millis(ms).min(longest),
+    };
+    let due_in = first.get::<_, Option<i64>>("next_due").map_or(longest, until);
     let place: Option<i64> = first.get(if is_turns { "key" } else { "seq" });
     let rows = if place.is_some() { rows } else { Vec::new() };
     let is_full = !rows.is_empty() && rows.iter().any(|row| row.get("more"));

@@ -79,34 +79,57 @@ impl Batch {
 
 impl State {
     pub(super) fn take_batch(&mut self, carrier: Carrier, now: Instant) -> Option<Batch> {
-        let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
-        batch.note_feed();
-        // What goes back in another transaction is not to be missed by a look that is asked for
-        // after it, nor what a look holds whose fetchers are all gone.
-        if self.going_back == 0 {
-            let held = |queue| {
-                let is_held = |desk: &Desk| desk.is_looking && desk.waiting.is_empty();
-                self.desks.iter().any(|desk| desk.fetch.queue() == queue && is_held(desk))
-            };
-            let (turns_held, work_held) = (held(Queue::Turns), held(Queue::Work));
-            let mut has_session = false;
-            for desk in self.desks.iter_mut().filter(|desk| desk.is_open()) {
-                let queue = desk.fetch.queue();
-                let is_held = if queue == Queue::Turns { turns_held } else { work_held };
-                // One claim of a session waits for another only as the last thing it does.
-                let is_second = has_session && desk.fetch.is_of_sessions();
-                if !is_held && !is_second && (desk.wants_look(now) || batch.feed.has(queue)) {
-                    has_session |= desk.fetch.is_of_sessions();
-                    batch.looks.push(desk.begin_look());
-                }
-            }
-            batch.looks.sort_by_key(|look| look.fetch.is_of_sessions());
-        }
+        let mut batch = self.take_timely(now).unwrap_or_else(|| self.take_all(now));
         batch.going_back = batch.ops.iter().filter(|waiting| waiting.reply.is_none()).count();
         self.going_back += batch.going_back;
         let is_lasting = batch.ops.iter().any(|waiting| !waiting.op.is_brief());
         batch.held = self.held.take_for(carrier, is_lasting, now);
         (batch.has_something_to_do() || !batch.held.is_empty()).then_some(batch)
+    }
+
+    /// What time has brought does not wait for the disk, as it would together with ops.
+    fn take_timely(&mut self, now: Instant) -> Option<Batch> {
+        if self.ops.is_empty() {
+            return None;
+        }
+        let looks = self.begin_looks(|desk| desk.is_due(now));
+        (!looks.is_empty()).then(|| Batch { looks, ..Batch::default() })
+    }
+
+    /// Everything that waits.
+    fn take_all(&mut self, now: Instant) -> Batch {
+        let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
+        batch.note_feed();
+        let feed = &batch.feed;
+        batch.looks = self.begin_looks(|desk| desk.wants_look(now) || feed.has(desk.fetch.queue()));
+        batch
+    }
+
+    /// Begins looks at desks that are meant, as far as they may be looked at now.
+    fn begin_looks(&mut self, is_meant: impl Fn(&Desk) -> bool) -> Vec<Look> {
+        let mut looks = Vec::new();
+        // What goes back in another transaction is not to be missed by a look that is asked for
+        // after it, nor what a look holds whose fetchers are all gone.
+        if self.going_back != 0 {
+            return looks;
+        }
+        let held = |queue| {
+            let is_held = |desk: &Desk| desk.is_looking && desk.waiting.is_empty();
+            self.desks.iter().any(|desk| desk.fetch.queue() == queue && is_held(desk))
+        };
+        let (turns_held, work_held) = (held(Queue::Turns), held(Queue::Work));
+        let mut has_session = false;
+        for desk in self.desks.iter_mut().filter(|desk| desk.is_open()) {
+            let is_held = if desk.fetch.queue() == Queue::Turns { turns_held } else { work_held };
+            // One claim of a session waits for another only as the last thing it does.
+            let is_second = has_session && desk.fetch.is_of_sessions();
+            if !is_held && !is_second && is_meant(desk) {
+                has_session |= desk.fetch.is_of_sessions();
+                looks.push(desk.begin_look());
+            }
+        }
+        looks.sort_by_key(|look| look.fetch.is_of_sessions());
+        looks
     }
 
     /// The ops that leave next: about each lock one, and not more than is good.
@@ -149,5 +172,66 @@ impl State {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let looks = self.desks.iter().filter(|desk| desk.is_open()).filter_map(|desk| desk.due);
         looks.chain(self.held.due()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use uuid::Uuid;
+
+    use super::super::desk::{Fetcher, What};
+    use super::super::op::{Lock, Op};
+    use super::*;
+
+    const CARRIER: Carrier = Carrier { lane: 0, connection: None };
+
+    /// Somebody who waits for turns, and an op.
+    fn busy(now: Instant) -> State {
+        let mut state = State::default();
+        let fetch = Fetch { lock_ms: 1, what: What::Turns { pins: None } };
+        let desk = state.desk_for(fetch);
+        let (id, deadline) = (1, now + Duration::from_secs(9));
+        let reply = oneshot::channel().0;
+        desk.waiting.push_back(Fetcher { id, max: 1, deadline, has_looked: true, reply });
+        desk.is_dirty = false;
+        let lock = Lock { queue: Queue::Work, place: 1, secret: Uuid::nil() };
+        let op = Op::Renew { lock, extend: 1 };
+        state.ops.push_back(Waiting { op, reply: None, bell: None });
+        state
+    }
+
+    fn next(state: &mut State, now: Instant) -> Option<(usize, usize)> {
+        state.take_batch(CARRIER, now).map(|batch| (batch.ops.len(), batch.looks.len()))
+    }
+
+    #[test]
+    fn what_time_has_brought_does_not_wait_for_ops() {
+        let now = Instant::now();
+        let mut state = busy(now);
+        state.desks[0].due = Some(now);
+        assert_eq!(next(&mut state, now), Some((0, 1)));
+        assert_eq!(next(&mut state, now), Some((1, 0)));
+        assert_eq!(next(&mut state, now), None);
+    }
+
+    #[test]
+    fn what_ops_may_have_brought_is_looked_for_with_them() {
+        let now = Instant::now();
+        let mut state = busy(now);
+        state.desks[0].due = Some(now + Duration::from_millis(1));
+        state.desks[0].is_dirty = true;
+        assert_eq!(next(&mut state, now), Some((1, 1)));
+        assert_eq!(next(&mut state, now), None);
+    }
+
+    #[test]
+    fn a_look_that_may_not_be_taken_keeps_no_op_waiting() {
+        let now = Instant::now();
+        let mut state = busy(now);
+        (state.desks[0].due, state.going_back) = (Some(now), 1);
+        assert_eq!(next(&mut state, now), Some((1, 0)));
     }
 }
