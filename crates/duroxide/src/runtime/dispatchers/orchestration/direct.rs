@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use duroxide_core::model::{KvEntry, WorkItem};
-use duroxide_core::replay::TurnStatus;
 
 use super::report::Summary;
 use super::{Dispatcher, Subject};
@@ -85,12 +84,7 @@ impl Dispatcher {
             (suspended.last_event_id(), suspended.last_event_at_ms());
         let messages = vec![answer.outcome.clone()];
         let (outcome, aside, next) = self.resume(&subject, suspended, messages).await;
-        let successor = match &outcome.status {
-            TurnStatus::ContinuedAsNew(_) => {
-                Box::pin(self.run_successor(&subject, &outcome, execution_id)).await
-            }
-            _ => None,
-        };
+        let successor = self.run_successor(&subject, &outcome, execution_id).await;
         self.has_run(Some(running));
 
         let mut summaries = vec![(execution_id, Summary::of(&outcome), aside.fact.clone())];

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{
-    HistoryManager, Suspended, Turn, TurnOutcome, TurnStatus, WorkItemReader, run_turn_and_keep,
+    HistoryManager, Suspended, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -279,12 +279,7 @@ impl Dispatcher {
         aside: Aside,
         next: Option<Suspended>,
     ) {
-        let successor = match &outcome.status {
-            TurnStatus::ContinuedAsNew(_) => {
-                Box::pin(self.run_successor(batch, &outcome, aside.execution_id)).await
-            }
-            _ => None,
-        };
+        let successor = self.run_successor(batch, &outcome, aside.execution_id).await;
         self.has_run(batch.running.take());
         // What is not kept ends before the commit: from then on the next turn may run elsewhere.
         let next = next.filter(|_| self.node.warm.is_on());

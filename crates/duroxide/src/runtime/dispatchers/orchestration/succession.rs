@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use duroxide_core::model::{EventKind, KvEntry, WorkItem};
-use duroxide_core::replay::{HistoryManager, Turn, TurnOutcome, WorkItemReader, run_turn_and_keep};
+use duroxide_core::replay::{
+    HistoryManager, Turn, TurnOutcome, TurnStatus, WorkItemReader, run_turn_and_keep,
+};
 
 use super::commit::Aside;
 use super::report::Summary;
@@ -30,8 +32,23 @@ impl Successor {
 }
 
 impl Dispatcher {
-    /// Runs the first turn of the execution that follows this outcome, if both can be stored together.
+    /// Runs the first turn of the execution that follows this outcome, if one does and both can be
+    /// stored together.
     pub(super) async fn run_successor(
+        &self,
+        subject: &Subject,
+        outcome: &TurnOutcome,
+        execution_id: u64,
+    ) -> Option<Successor> {
+        match outcome.status {
+            TurnStatus::ContinuedAsNew(_) => {
+                Box::pin(self.run_first_turn_after(subject, outcome, execution_id)).await
+            }
+            _ => None,
+        }
+    }
+
+    async fn run_first_turn_after(
         &self,
         subject: &Subject,
         outcome: &TurnOutcome,
