@@ -186,6 +186,10 @@ $body$;
 --
 -- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken; 4: see
 -- judge_direct), that event's id, and whether messages have come meanwhile that make another turn.
+--
+-- With `p_max` a fetch follows, as `fetch_work` would do it. Activities of these turns are handed out
+-- without being queued first if all of them can be and nothing else waits, whose turn it would be.
+-- Each row is one; without any there is one row.
 CREATE FUNCTION duroxide.commit_turns(
     p_ids text[], p_opened integer,
     p_keys bigint[], p_tokens uuid[], p_steps integer[], p_executions bigint[],
@@ -201,12 +205,21 @@ CREATE FUNCTION duroxide.commit_turns(
     w_tags text[], w_sessions text[], w_payloads text[],
     c_turns integer[], c_ids integer[], c_executions bigint[], c_activities bigint[],
     m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
-    p_now bigint, p_retention bigint, p_locked boolean)
-RETURNS TABLE (result smallint, taken_event bigint, is_ready boolean)
+    p_retention bigint, p_locked boolean,
+    p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint)
+RETURNS TABLE (
+    results smallint[], taken_events bigint[], are_ready boolean[],
+    now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint,
+    payload text)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint;
+    v_next record;
+    v_hands_out boolean := false;
+    v_seqs bigint[];
+    v_payloads text[];
     v_others bigint[];
     v_targets bigint[];
     v_results smallint[];
@@ -279,6 +292,13 @@ BEGIN
         DELETE FROM duroxide.message q USING duroxide.mailbox m
         WHERE m.instance = ANY (v_ok) AND q.instance = m.instance AND q.seq = ANY (m.taken);
 
+        -- What is cancelled again must not be handed out.
+        IF cardinality(w_turns) BETWEEN 1 AND p_max AND p_untagged AND v_steps = 1
+            AND cardinality(c_turns) = 0
+            AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0 THEN
+            v_next := duroxide.next_work(p_any, p_owner IS NOT NULL, v_now);
+            v_hands_out := NOT v_next.is_there;
+        END IF;
         FOR v_step IN 1 .. v_steps LOOP
             v_step_results := v_results;
             IF v_steps > 1 THEN
@@ -342,7 +362,18 @@ BEGIN
                     WHERE v_step_results[u.turn] = 0) k;
             END IF;
 
-            IF cardinality(w_turns) > 0 THEN
+            IF v_hands_out THEN
+                WITH made AS (
+                    INSERT INTO duroxide.work (seq, instance, execution, activity, attempts,
+                        wake_at, token, node, tag_key, payload)
+                    SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
+                        u.activity, 1, v_now + p_lock, p_token, p_node, 0, u.payload
+                    FROM unnest(w_turns, w_ids, w_executions, w_activities, w_payloads)
+                        u(turn, id, execution, activity, payload)
+                    WHERE v_step_results[u.turn] = 0 RETURNING seq, payload)
+                SELECT array_agg(m.seq ORDER BY m.seq), array_agg(m.payload ORDER BY m.seq)
+                INTO v_seqs, v_payloads FROM made m;
+            ELSIF cardinality(w_turns) > 0 THEN
                 INSERT INTO duroxide.work
                     (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
                 SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
@@ -379,9 +410,21 @@ BEGIN
         PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
             WHERE m.instance = ANY (v_targets) AND NOT m.known AND m.state = 0), p_retention);
     END IF;
-    RETURN QUERY SELECT u.result, u.event, coalesce(u.key = ANY (v_ready), false)
-        FROM unnest(v_results, v_taken, p_keys) WITH ORDINALITY u(result, event, key, n)
-        ORDER BY u.n;
+    are_ready := array(
+        SELECT coalesce(u.key = ANY (v_ready), false)
+        FROM unnest(p_keys) WITH ORDINALITY u(key, n) ORDER BY u.n);
+    IF v_seqs IS NOT NULL THEN
+        RETURN QUERY SELECT v_results, v_taken, are_ready, v_now, v_next.due, false, u.seq,
+                p_token, 1::bigint, u.payload
+            FROM unnest(v_seqs, v_payloads) u(seq, payload);
+    ELSIF p_max > 0 THEN
+        RETURN QUERY SELECT v_results, v_taken, are_ready, f.* FROM duroxide.fetch_work(p_max,
+            p_lock, p_any, p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, false) f;
+    ELSE
+        results := v_results;
+        taken_events := v_taken;
+        RETURN NEXT;
+    END IF;
 END
 $body$;
 

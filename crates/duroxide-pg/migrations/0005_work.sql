@@ -105,6 +105,24 @@ BEGIN
 END
 $body$;
 
+-- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
+-- and session to somebody who takes such; when time changes something about activities next.
+CREATE FUNCTION duroxide.next_work(
+    p_any boolean, p_sessions boolean, p_now bigint, OUT is_there boolean, OUT due bigint)
+LANGUAGE plpgsql AS $body$
+BEGIN
+    SELECT EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
+        OR p_any AND EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL)
+        OR p_sessions AND EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL),
+        duroxide.next_work_due(p_now, p_sessions)
+    INTO is_there, due;
+    is_there := is_there OR coalesce(due <= p_now, false);
+END
+$body$;
+
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
 -- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).

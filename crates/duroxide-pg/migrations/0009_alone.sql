@@ -248,19 +248,8 @@ BEGIN
 
         IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
             AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
-            SELECT EXISTS (SELECT FROM duroxide.work w
-                    WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
-                OR p_any AND EXISTS (SELECT FROM duroxide.work w
-                    WHERE w.wake_at IS NULL AND w.session IS NULL)
-                OR p_owner IS NOT NULL AND EXISTS (SELECT FROM duroxide.work w
-                    WHERE w.wake_at IS NULL AND w.session IS NOT NULL),
-                least(
-                    (SELECT w.wake_at FROM duroxide.work w WHERE w.wake_at IS NOT NULL
-                        ORDER BY w.wake_at LIMIT 1),
-                    CASE WHEN p_owner IS NOT NULL THEN (SELECT s.until FROM duroxide.session s
-                        WHERE s.until > now_ms ORDER BY s.until LIMIT 1) END)
-            INTO v_others, next_due;
-            v_others := v_others OR coalesce(next_due <= now_ms, false);
+            SELECT n.is_there, n.due INTO v_others, next_due
+            FROM duroxide.next_work(p_any, p_owner IS NOT NULL, now_ms) n;
         END IF;
         IF NOT v_others THEN
             seq := nextval('duroxide.positions'::regclass);

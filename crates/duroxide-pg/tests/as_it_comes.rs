@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{
-    ExecutionMetadata, FetchedTurn, Provider, ProviderError, TagFilter, TurnCommit, WorkItem,
+    ExecutionMetadata, FetchedTurn, Provider, ProviderError, ScheduledActivityIdentifier,
+    TagFilter, TurnCommit, WorkItem,
 };
 use duroxide::{Event, EventKind};
 use duroxide_pg::PostgresProvider;
@@ -162,7 +163,15 @@ async fn r8_72_an_activity_is_the_one_that_others_would_fetch() {
     assert_same(&turn, &fetched_again(&store, &turn).await);
 }
 
-// Somebody else has put it there, and told nobody.
+/// An activity that somebody else has put there, who told nobody.
+async fn put_activity(client: &Client, id: u64) {
+    let payload = serde_json::to_string(&activity(id)).unwrap();
+    let put = "INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
+         VALUES (nextval('positions'), 1, 1, $1, 0, 0, $2)";
+    client.execute(put, &[&(id as i64), &payload]).await.unwrap();
+}
+
+// The same for a message.
 #[tokio::test]
 async fn r8_20_what_is_older_goes_first() {
     let Some((_schema, store, client)) = opened().await else { return };
@@ -178,12 +187,107 @@ async fn r8_20_what_is_older_goes_first() {
     assert_eq!(turn.item.instance, "i");
 
     let waiting = waiting_for_work(&store).await;
-    let payload = serde_json::to_string(&activity(9)).unwrap();
-    let put = "INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
-         VALUES (nextval('positions'), 1, 1, 9, 0, 0, $1)";
-    client.execute(put, &[&payload]).await.unwrap();
+    put_activity(&client, 9).await;
     store.commit_turn(&turn.lock_token, commit(1, None, &[2])).await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().unwrap().0, activity(9));
     let next = store.fetch_work_item(LOCK, LONG, None, &PLAIN).await.unwrap().unwrap();
     assert_eq!(next.0, activity(2));
+}
+
+/// Locked first turns of `i` and `j`.
+async fn two_turns(store: &PostgresProvider) -> [FetchedTurn; 2] {
+    for id in ["i", "j"] {
+        store.enqueue_for_orchestrator(start(id), None).await.unwrap();
+    }
+    store.fetch_turns(LOCK, NOW, None, 2).await.unwrap().try_into().unwrap()
+}
+
+/// Commits the turns together: `i` asks for these activities, `j` for 4.
+async fn commit_both(store: &PostgresProvider, turns: &[FetchedTurn; 2], of_i: TurnCommit) {
+    let mut of_j = commit(1, None, &[]);
+    of_j.worker_items = vec![words::activity("j", 4)];
+    let (i, j) = tokio::join!(
+        store.commit_turn(&turns[0].lock_token, of_i),
+        store.commit_turn(&turns[1].lock_token, of_j)
+    );
+    i.unwrap();
+    j.unwrap();
+}
+
+/// Somebody who waits for so many activities.
+async fn waiting_for_several(
+    store: &Arc<PostgresProvider>,
+    max: usize,
+) -> JoinHandle<Result<Vec<Job>, ProviderError>> {
+    assert!(store.fetch_work_item(LOCK, NOW, None, &PLAIN).await.unwrap().is_none());
+    let store = Arc::clone(store);
+    let waiting =
+        tokio::spawn(async move { store.fetch_work_items(LOCK, LONG, None, &PLAIN, max).await });
+    tokio::task::yield_now().await;
+    waiting
+}
+
+fn items(jobs: &[Job]) -> Vec<WorkItem> {
+    jobs.iter().map(|(item, _, _)| item.clone()).collect()
+}
+
+#[tokio::test]
+async fn r8_72_activities_of_several_turns_are_those_that_others_would_fetch() {
+    let Some((_schema, store, client)) = opened().await else { return };
+    let turns = two_turns(&store).await;
+    let waiting = waiting_for_several(&store, 3).await;
+    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
+    let jobs = waiting.await.unwrap().unwrap();
+    let all = [activity(2), activity(3), words::activity("j", 4)];
+    assert_eq!(items(&jobs), all);
+    let last = "SELECT max(substring(ctid::text from ',(\\d+)')::bigint) FROM work";
+    let last: i64 = client.query_one(last, &[]).await.unwrap().get(0);
+    assert_eq!(last, 3, "not queued");
+    for (_, token, attempts) in &jobs {
+        assert_eq!(*attempts, 1);
+        store.renew_work_item_lock(token, LOCK).await.unwrap();
+        store.abandon_work_item(token, None, true).await.unwrap();
+    }
+    let again = store.fetch_work_items(LOCK, NOW, None, &PLAIN, 9).await.unwrap();
+    assert_eq!(items(&again), all);
+    assert!(again.iter().all(|(_, _, attempts)| *attempts == 1));
+}
+
+#[tokio::test]
+async fn r8_72_of_more_than_are_asked_for_the_oldest_go_first() {
+    let Some((_schema, store, _)) = opened().await else { return };
+    let turns = two_turns(&store).await;
+    let waiting = waiting_for_several(&store, 2).await;
+    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
+    assert_eq!(items(&waiting.await.unwrap().unwrap()), [activity(2), activity(3)]);
+    let rest = store.fetch_work_items(LOCK, LONG, None, &PLAIN, 9).await.unwrap();
+    assert_eq!(items(&rest), [words::activity("j", 4)]);
+}
+
+#[tokio::test]
+async fn r8_20_what_is_older_than_several_goes_first() {
+    let Some((_schema, store, client)) = opened().await else { return };
+    let turns = two_turns(&store).await;
+    let waiting = waiting_for_several(&store, 3).await;
+    put_activity(&client, 9).await;
+    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
+    let jobs = waiting.await.unwrap().unwrap();
+    assert_eq!(items(&jobs), [activity(9), activity(2), activity(3)]);
+}
+
+// R8.52: cancellations come after what the same turns ask for.
+#[tokio::test]
+async fn r8_52_what_is_cancelled_again_is_handed_to_nobody() {
+    let Some((_schema, store, _)) = opened().await else { return };
+    let turns = two_turns(&store).await;
+    let waiting = waiting_for_several(&store, 9).await;
+    let mut of_i = commit(1, None, &[2, 3]);
+    of_i.cancelled_activities = vec![ScheduledActivityIdentifier {
+        instance: "i".to_owned(),
+        execution_id: 1,
+        activity_id: 2,
+    }];
+    commit_both(&store, &turns, of_i).await;
+    let jobs = waiting.await.unwrap().unwrap();
+    assert_eq!(items(&jobs), [activity(3), words::activity("j", 4)]);
 }

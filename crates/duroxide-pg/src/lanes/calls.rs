@@ -68,9 +68,16 @@ pub(super) fn verdicts(kind: Kind, ops: &[&Op], rows: &[Row]) -> Vec<Result<(), 
     match kind {
         Kind::Enqueue | Kind::QueueWork => ops.iter().map(|_| Ok(())).collect(),
         Kind::Commit => {
-            let mut rows = rows.iter();
-            let turns = |op: &Op| commit_of(op).map_or(1, |draft| draft.turns.len());
-            let verdict = |op: &&Op| commit_verdict(op, &mut rows.by_ref().take(turns(op)));
+            let (codes, taken): (Vec<i16>, Vec<Option<i64>>) =
+                rows.first().map(|row| (row.get(0), row.get(1))).unwrap_or_default();
+            let answers: Vec<_> = codes.into_iter().zip(taken).collect();
+            let mut rest = &answers[..];
+            let verdict = |op: &&Op| {
+                let turns = commit_of(op).map_or(1, |draft| draft.turns.len());
+                let (own, others) = rest.split_at(turns.min(rest.len()));
+                rest = others;
+                commit_verdict(op, own)
+            };
             ops.iter().map(verdict).collect()
         }
         _ => {
@@ -207,17 +214,18 @@ fn commit_of(op: &Op) -> Option<&CommitDraft> {
 }
 
 /// What came of turns that follow one another; all of them were refused, or none.
-fn commit_verdict(op: &Op, rows: &mut dyn Iterator<Item = &Row>) -> Result<(), Failure> {
+fn commit_verdict(op: &Op, answers: &[(i16, Option<i64>)]) -> Result<(), Failure> {
     let turns = commit_of(op).map_or(&[][..], |draft| &draft.turns);
-    let mut code: i16 = 1;
-    for (row, turn) in rows.zip(turns) {
-        code = row.get(0);
-        if let (3, Some(taken)) = (code, row.get::<_, Option<i64>>(1)) {
-            let (execution_id, event_id) = (turn.execution_id, id_out(taken));
-            return Err(Refusal::DuplicateEvent { execution_id, event_id }.into());
+    let duplicate = turns.iter().zip(answers).find_map(|(turn, answer)| match *answer {
+        (3, Some(taken)) => Some((turn.execution_id, id_out(taken))),
+        _ => None,
+    });
+    match duplicate {
+        Some((execution_id, event_id)) => {
+            Err(Refusal::DuplicateEvent { execution_id, event_id }.into())
         }
+        None => op_verdict(op, answers.last().map_or(1, |(code, _)| *code)),
     }
-    op_verdict(op, code)
 }
 
 /// What a function's answer means for an op.

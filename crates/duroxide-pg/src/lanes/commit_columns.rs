@@ -11,10 +11,10 @@ use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
 
-const COMMIT: &str = "SELECT result, taken_event, is_ready
-     FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-     $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36,
-     $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53)";
+const COMMIT: &str = "SELECT * FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
+     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
+     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62)";
 
 /// One of the turns of a call.
 struct Entry<'a> {
@@ -24,7 +24,7 @@ struct Entry<'a> {
     step: i32,
 }
 
-/// The call for commits of different instances.
+/// The call for commits of different instances. A look at activities is still to be added.
 pub(super) fn commit_call<'a>(drafts: &[&'a CommitDraft], terms: Terms) -> Call<'a> {
     let entry = |draft: &&'a CommitDraft| -> Vec<Entry<'a>> {
         let steps = (1..).zip(&draft.turns);
@@ -49,7 +49,7 @@ pub(super) fn commit_call<'a>(drafts: &[&'a CommitDraft], terms: Terms) -> Call<
     add_work(&mut call, &turns, &ids);
     add_cancelled(&mut call, &turns, &ids);
     add_messages(&mut call, &turns, &ids);
-    call.add(terms.now).add(terms.retention).add(terms.is_locked);
+    call.add(terms.retention).add(terms.is_locked);
     call.insert(0, ids.opened).insert(0, ids.texts);
     call
 }

@@ -84,9 +84,8 @@ async fn transact_alone(
     let Common { mut call, queue } = common;
     let inner = batch.looks.iter().position(|look| look.fetch.queue() == queue);
     add_look(&mut call, store, queue, inner.map(|place| &batch.looks[place]), terms);
-    let is_other = |(place, _): &(usize, &Look)| Some(*place) != inner;
-    let others = batch.looks.iter().enumerate().filter(is_other);
-    let others = others.map(|(_, look)| look_call(store, look, false, terms));
+    let others = others_than(inner, &batch.looks);
+    let others = others.map(|look| look_call(store, look, false, terms));
     let calls: Vec<Call<'_>> = std::iter::once(call).chain(others).collect();
     let begin = store.pool.begin(false, calls.len() == 1);
     let mut answers = store.pool.pipeline(connection, begin, &calls).await?;
@@ -116,8 +115,17 @@ async fn transact_many(
         calls.push(lock_call(&batch.ops));
         terms.is_locked = true;
     }
-    calls.extend(groups.iter().map(|(kind, _, ops)| call_of(*kind, ops, terms)));
-    calls.extend(batch.looks.iter().map(|look| look_call(store, look, is_alone, terms)));
+    let inner = inner_look(batch, &groups);
+    calls.extend(groups.iter().map(|(kind, _, ops)| {
+        let mut call = call_of(*kind, ops, terms);
+        if *kind == Kind::Commit {
+            let look = inner.map(|place| &batch.looks[place]);
+            add_look(&mut call, store, Queue::Work, look, terms);
+        }
+        call
+    }));
+    let others = others_than(inner, &batch.looks);
+    calls.extend(others.map(|look| look_call(store, look, is_alone, terms)));
     let is_brief = batch.ops.iter().all(|waiting| waiting.op.is_brief());
     // A look that is alone says itself that it need not be on the disk.
     let is_bare = is_alone && (!is_brief || batch.ops.is_empty());
@@ -128,16 +136,30 @@ async fn transact_many(
         answers.next();
     }
     let mut result: Vec<Option<Result<(), Failure>>> = batch.ops.iter().map(|_| None).collect();
-    let mut has_turns = false;
+    let (mut has_turns, mut inner_rows) = (false, Vec::new());
     for (kind, places, ops) in &groups {
         let rows = answers.next().unwrap_or_default();
-        has_turns |= *kind == Kind::Commit && rows.iter().any(is_ready);
         for (place, verdict) in places.iter().zip(verdicts(*kind, ops, &rows)) {
             result[*place] = Some(verdict);
         }
+        if *kind == Kind::Commit {
+            has_turns = rows.first().is_some_and(are_ready);
+            inner_rows = rows;
+        }
     }
-    let seen = read_looks(store, connection, batch, answers).await;
+    let mut answers: Vec<Vec<Row>> = answers.collect();
+    if let Some(place) = inner {
+        answers.insert(place, inner_rows);
+    }
+    let seen = read_looks(store, connection, batch, answers.into_iter()).await;
     Ok(Outcome { verdicts: result, seen, has_turns, is_held: false })
+}
+
+/// A look at activities is part of the commits, which may bring some, unless more come later.
+fn inner_look(batch: &Batch, groups: &[Group<'_>]) -> Option<usize> {
+    let has = |wanted: Kind| groups.iter().any(|(kind, _, _)| *kind == wanted);
+    let is_meant = has(Kind::Commit) && !has(Kind::AbandonWork);
+    batch.looks.iter().position(|look| is_meant && look.fetch.queue() == Queue::Work)
 }
 
 async fn read_looks(
@@ -153,13 +175,25 @@ async fn read_looks(
     seen
 }
 
+/// The looks that are not part of another call.
+fn others_than(inner: Option<usize>, looks: &[Look]) -> impl Iterator<Item = &Look> {
+    looks.iter().enumerate().filter(move |(place, _)| Some(*place) != inner).map(|(_, look)| look)
+}
+
 fn is_ready(row: &Row) -> bool {
     row.get::<_, Option<bool>>("is_ready") == Some(true)
 }
 
-/// Ops by kind, in the order in which kinds are done, with their places in the batch.
-fn groups_of(batch: &Batch) -> Vec<(Kind, Vec<usize>, Vec<&Op>)> {
-    let mut groups: Vec<(Kind, Vec<usize>, Vec<&Op>)> = Vec::new();
+fn are_ready(row: &Row) -> bool {
+    row.get::<_, Vec<bool>>("are_ready").contains(&true)
+}
+
+/// Ops of one kind, with their places in the batch.
+type Group<'a> = (Kind, Vec<usize>, Vec<&'a Op>);
+
+/// Ops by kind, in the order in which kinds are done.
+fn groups_of(batch: &Batch) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for (place, waiting) in batch.ops.iter().enumerate() {
         let kind = waiting.op.kind();
         match groups.iter_mut().find(|(other, _, _)| *other == kind) {
