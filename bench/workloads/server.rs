@@ -8,9 +8,11 @@ use std::time::Duration;
 use super::Failure;
 use super::processes::family_cpu;
 
-/// Transactions of the database, those of asking included.
+/// Transactions of a database.
 const TRANSACTIONS: &str = "SELECT xact_commit + xact_rollback FROM pg_stat_database
-     WHERE datname = current_database()";
+     WHERE datname = ";
+/// A database that every server has; asked there, a question is not counted here.
+const ELSEWHERE: &str = "postgres";
 const BYTES: &str = "SELECT pg_database_size(current_database())
      - (SELECT pg_database_size(oid) FROM pg_database WHERE datname = 'template1')";
 
@@ -34,36 +36,32 @@ pub(crate) struct ServerUsage {
 }
 
 impl Server {
-    /// Reads the counters. What this itself costs is taken off the transactions.
+    /// Reads the counters.
     pub(crate) fn usage(&self) -> Result<ServerUsage, Failure> {
         let cpu = family_cpu(self.pid);
-        let first = self.ask(TRANSACTIONS)?;
-        let second = self.ask(TRANSACTIONS)?;
-        let of_asking = second.saturating_sub(first);
-        Ok(ServerUsage { cpu, transactions: first.saturating_sub(of_asking) })
+        let (server, database) = self.url.rsplit_once('/').ok_or("a URL without a database")?;
+        let question = format!("{TRANSACTIONS} '{}'", database.replace('\'', "''"));
+        let answer = self.run(&format!("{server}/{ELSEWHERE}"), &question)?;
+        Ok(ServerUsage { cpu, transactions: answer.trim().parse()? })
     }
 
     /// Bytes of the database beyond those of an empty one.
     pub(crate) fn database_bytes(&self) -> Result<u64, Failure> {
-        self.ask(BYTES)
+        Ok(self.run(&self.url, BYTES)?.trim().parse()?)
     }
 
     /// Lets the server vacuum by itself or not. What it does then counts as transactions, too, of
     /// which nobody knows whose they are.
     pub(crate) fn set_autovacuum(&self, on: bool) -> Result<(), Failure> {
         let value = if on { "on" } else { "off" };
-        self.run(&format!("ALTER SYSTEM SET autovacuum = {value}"))?;
-        self.run("SELECT pg_reload_conf()")?;
+        self.run(&self.url, &format!("ALTER SYSTEM SET autovacuum = {value}"))?;
+        self.run(&self.url, "SELECT pg_reload_conf()")?;
         Ok(())
     }
 
-    fn ask(&self, sql: &str) -> Result<u64, Failure> {
-        Ok(self.run(sql)?.trim().parse()?)
-    }
-
-    fn run(&self, sql: &str) -> Result<String, Failure> {
+    fn run(&self, url: &str, sql: &str) -> Result<String, Failure> {
         let mut psql = Command::new(&self.psql);
-        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--dbname", &self.url]);
+        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--dbname", url]);
         let output = psql.args(["--command", sql]).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
