@@ -184,12 +184,13 @@ $body$;
 -- `d_…` are for turns that have no lock but are about an activity (R8.142), which is taken out: see
 -- judge_direct. They have no key, and a secret that they make up.
 --
--- For each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event id is taken; 4: see
--- judge_direct), that event's id, and whether messages have come meanwhile that make another turn.
+-- The first row tells for each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event
+-- id is taken; 4: see judge_direct), that event's id, and whether messages have come meanwhile that
+-- make another turn.
 --
 -- With `p_max` a fetch follows, as `fetch_work` would do it. Activities of these turns are handed out
 -- without being queued first if all of them can be and nothing else waits, whose turn it would be.
--- Each row is one; without any there is one row.
+-- The other rows are what it comes to.
 CREATE FUNCTION duroxide.commit_turns(
     p_ids text[], p_opened integer,
     p_keys bigint[], p_tokens uuid[], p_steps integer[], p_executions bigint[],
@@ -413,17 +414,17 @@ BEGIN
     are_ready := array(
         SELECT coalesce(u.key = ANY (v_ready), false)
         FROM unnest(p_keys) WITH ORDINALITY u(key, n) ORDER BY u.n);
+    results := v_results;
+    taken_events := v_taken;
+    RETURN NEXT;
     IF v_seqs IS NOT NULL THEN
-        RETURN QUERY SELECT v_results, v_taken, are_ready, v_now, v_next.due, false, u.seq,
-                p_token, 1::bigint, u.payload
+        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::boolean[], v_now, v_next.due,
+                false, u.seq, p_token, 1::bigint, u.payload
             FROM unnest(v_seqs, v_payloads) u(seq, payload);
     ELSIF p_max > 0 THEN
-        RETURN QUERY SELECT v_results, v_taken, are_ready, f.* FROM duroxide.fetch_work(p_max,
-            p_lock, p_any, p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, false) f;
-    ELSE
-        results := v_results;
-        taken_events := v_taken;
-        RETURN NEXT;
+        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::boolean[], f.*
+            FROM duroxide.fetch_work(p_max, p_lock, p_any, p_untagged, p_tags, p_owner, p_lease,
+                p_token, p_node, p_now, false) f;
     END IF;
 END
 $body$;

@@ -143,8 +143,9 @@ async fn transact_many(
             result[*place] = Some(verdict);
         }
         if *kind == Kind::Commit {
-            has_turns = rows.first().is_some_and(are_ready);
-            inner_rows = rows;
+            let mut rows = rows.into_iter();
+            has_turns = rows.next().as_ref().is_some_and(are_ready);
+            inner_rows = rows.collect();
         }
     }
     let mut answers: Vec<Vec<Row>> = answers.collect();
