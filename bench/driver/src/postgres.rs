@@ -127,6 +127,6 @@ mod tests {
     #[test]
     fn the_rate_of_pgbench_is_found() {
         let said = "latency average = 7.9 ms\ntps = 4012.345678 (without initial connection time)";
-        assert_eq!(tps(said), Some(4012.345_678));
+        assert_eq!(tps(said), Some(4_012.345_678));
     }
 }
