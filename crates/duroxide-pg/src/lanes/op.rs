@@ -49,17 +49,18 @@ pub(crate) enum Queue {
     Work,
 }
 
-/// Ops of one kind are done by one call.
+/// Ops of one kind are done by one call, in this order. Commits are the last: a look at activities is
+/// part of them, which finds what others give back, and whose claim of a session holds up nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Enqueue,
     QueueWork,
-    Commit,
     Ack,
     AbandonTurn,
     AbandonWork,
     RenewTurn,
     RenewWork,
+    Commit,
 }
 
 impl Op {

@@ -156,11 +156,10 @@ async fn transact_many(
     Ok(Outcome { verdicts: result, seen, has_turns, is_held: false })
 }
 
-/// A look at activities is part of the commits, which may bring some, unless more come later.
+/// A look at activities is part of the commits, which may bring some.
 fn inner_look(batch: &Batch, groups: &[Group<'_>]) -> Option<usize> {
-    let has = |wanted: Kind| groups.iter().any(|(kind, _, _)| *kind == wanted);
-    let is_meant = has(Kind::Commit) && !has(Kind::AbandonWork);
-    batch.looks.iter().position(|look| is_meant && look.fetch.queue() == Queue::Work)
+    groups.iter().find(|(kind, _, _)| *kind == Kind::Commit)?;
+    batch.looks.iter().position(|look| look.fetch.queue() == Queue::Work)
 }
 
 async fn read_looks(

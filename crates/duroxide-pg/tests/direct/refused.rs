@@ -1,7 +1,5 @@
 //! What is refused, and changes nothing.
 
-use std::time::Duration;
-
 use duroxide::providers::{DirectTurn, Provider, TurnCommit};
 
 use crate::stage::{AT_REST, LOCK, NOW, UNKNOWN, begin, direct, locked_activity, opened, refused};
@@ -37,8 +35,8 @@ async fn r8_142_what_is_refused_changes_nothing() {
     refused(&store, &client, &wrong, "event id 0").await;
 
     // A message that has become due, and that nobody has looked at.
-    store.enqueue_for_orchestrator(outcome("i", 9), Some(Duration::from_millis(5))).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    store.enqueue_for_orchestrator(outcome("i", 9), Some(LOCK)).await.unwrap();
+    client.execute("UPDATE hidden SET visible_at = 1", &[]).await.unwrap();
     refused(&store, &client, &good, AT_REST).await;
     // The same, locked.
     let turn = store.fetch_turn(LOCK, NOW, None).await.unwrap().unwrap();
