@@ -22,28 +22,31 @@ LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_result smallint := -1;
-    v_instance duroxide.instance;
+    v_key bigint;
     v_is_new boolean := false;
     v_known boolean;
-    v_state smallint := 0;
-    v_pin integer := 0;
+    v_state smallint;
+    v_pin integer;
     v_seq bigint;
     v_others boolean := true;
     v_has_kv boolean;
     v_setting text;
 BEGIN
     <<post>> BEGIN
-        SELECT * INTO v_instance FROM duroxide.instance i WHERE i.id = p_id COLLATE "C";
-        IF v_instance.key IS NULL THEN
+        SELECT m.instance, m.known, m.state, m.pin INTO v_key, v_known, v_state, v_pin
+        FROM duroxide.mailbox m
+        WHERE m.instance = (SELECT i.key FROM duroxide.instance i WHERE i.id = p_id COLLATE "C")
+        FOR UPDATE;
+        IF v_key IS NULL THEN
             EXIT post WHEN p_kind <> 1;
             INSERT INTO duroxide.instance (id) VALUES (p_id) ON CONFLICT DO NOTHING
-            RETURNING * INTO v_instance;
-            EXIT post WHEN v_instance.key IS NULL; -- Somebody else had the same idea.
+            RETURNING instance.key INTO v_key;
+            EXIT post WHEN v_key IS NULL; -- Somebody else had the same idea.
             v_is_new := true;
+            v_state := 0;
+            v_pin := 0;
         ELSE
-            SELECT m.known, m.state, m.pin INTO v_known, v_state, v_pin FROM duroxide.mailbox m
-            WHERE m.instance = v_instance.key FOR UPDATE;
-            EXIT post WHEN v_known IS NOT TRUE;
+            EXIT post WHEN NOT v_known;
         END IF;
         now_ms := coalesce(p_now, duroxide.now_ms());
         IF p_work IS NOT NULL THEN
@@ -54,27 +57,30 @@ BEGIN
         v_result := 0;
         v_seq := nextval('duroxide.positions'::regclass);
         INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-        VALUES (v_instance.key, v_seq, p_kind, 0, now_ms, p_payload);
+        VALUES (v_key, v_seq, p_kind, 0, now_ms, p_payload);
 
-        IF v_state = 0 AND p_max > 0 AND coalesce(v_pin = ANY (p_pins), true)
-            AND (v_is_new OR v_instance.name IS NOT NULL) THEN
+        IF v_state = 0 AND p_max > 0 AND coalesce(v_pin = ANY (p_pins), true) THEN
+            -- Only now is the instance looked at: while the lock was waited for, a commit may have
+            -- begun another execution.
             SELECT least(
                     (SELECT d.visible_at FROM duroxide.hidden d ORDER BY d.visible_at LIMIT 1),
                     (SELECT m.wake_at FROM duroxide.mailbox m WHERE m.wake_at IS NOT NULL
                         ORDER BY m.wake_at LIMIT 1)),
-                EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL),
-                EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_instance.key),
-                l.event, l.at
-            INTO next_due, v_others, v_has_kv, last_event, last_event_at
-            FROM (SELECT) o LEFT JOIN LATERAL (
+                EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL)
+                    OR i.name IS NULL AND NOT v_is_new,
+                EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_key),
+                i.name, i.version, i.execution, l.event, l.at
+            INTO next_due, v_others, v_has_kv, name, version, execution, last_event, last_event_at
+            FROM duroxide.instance i LEFT JOIN LATERAL (
                 SELECT h.event, h.at FROM duroxide.history h
-                WHERE h.instance = v_instance.key AND h.execution = v_instance.execution
-                ORDER BY h.event DESC LIMIT 1) l ON true;
+                WHERE h.instance = v_key AND h.execution = i.execution
+                ORDER BY h.event DESC LIMIT 1) l ON true
+            WHERE i.key = v_key;
             v_others := v_others OR coalesce(next_due <= now_ms, false);
         END IF;
         IF v_is_new THEN
             INSERT INTO duroxide.mailbox (instance, state, head, wake_at, token, node, taken)
-            VALUES (v_instance.key,
+            VALUES (v_key,
                 CASE WHEN v_others THEN 1 ELSE 2 END, CASE WHEN v_others THEN v_seq END,
                 CASE WHEN NOT v_others THEN now_ms + p_lock END,
                 CASE WHEN NOT v_others THEN p_token END,
@@ -83,10 +89,10 @@ BEGIN
         ELSIF NOT v_others THEN
             UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = now_ms + p_lock,
                 token = p_token, node = p_node, counted = false, taken = ARRAY[v_seq]
-            WHERE m.instance = v_instance.key;
+            WHERE m.instance = v_key;
         ELSIF v_state = 0 THEN
             UPDATE duroxide.mailbox m SET state = 1, head = v_seq
-            WHERE m.instance = v_instance.key;
+            WHERE m.instance = v_key;
         END IF;
     END;
     IF v_others AND p_max > 0 THEN
@@ -102,18 +108,15 @@ BEGIN
     IF NOT v_others THEN
         new_pins := false;
         more := false;
-        key := v_instance.key;
-        id := v_instance.id;
+        key := v_key;
+        id := p_id;
         token := p_token;
-        name := v_instance.name;
-        version := v_instance.version;
-        execution := v_instance.execution;
         seqs := ARRAY[v_seq];
         payloads := ARRAY[p_payload];
         attempts := 1;
         IF v_has_kv THEN
             SELECT array_agg(k.key), array_agg(k.value), array_agg(k.updated_at)
-            INTO kv_keys, kv_values, kv_times FROM duroxide.kv k WHERE k.instance = v_instance.key;
+            INTO kv_keys, kv_values, kv_times FROM duroxide.kv k WHERE k.instance = v_key;
         END IF;
     END IF;
     RETURN NEXT;

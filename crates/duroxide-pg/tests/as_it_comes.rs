@@ -291,3 +291,60 @@ async fn r8_52_what_is_cancelled_again_is_handed_to_nobody() {
     let jobs = waiting.await.unwrap().unwrap();
     assert_eq!(items(&jobs), [activity(3), words::activity("j", 4)]);
 }
+
+/// A turn that continues as new, with the first turn of the next execution.
+fn succession() -> TurnCommit {
+    let input = "next".to_owned();
+    let end =
+        Event::with_event_id(2, "i", 1, None, EventKind::OrchestrationContinuedAsNew { input });
+    let mut next = commit(1, None, &[]);
+    next.execution_id = 2;
+    next.history_delta.iter_mut().for_each(|event| event.execution_id = 2);
+    let mut first = commit(2, Some("ContinuedAsNew"), &[]);
+    (first.history_delta, first.successor) = (vec![end], Some(Box::new(next)));
+    first
+}
+
+/// Waits until so many statements of these connections wait for a lock.
+async fn waiting_for_locks(client: &Client, application: &str, statements: i64) {
+    let count = "SELECT count(*) FROM pg_stat_activity
+         WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    while client.query_one(count, &[&application]).await.unwrap().get::<_, i64>(0) < statements {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+// R8.21: what a turn says is what is there once it is locked, not what was there when it was asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_21_a_message_that_waits_for_a_commit_makes_a_turn_of_what_that_left() {
+    let Some(schema) = TestSchema::new() else { return };
+    let mut config = schema.config();
+    schema.name().clone_into(&mut config.application_name);
+    let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
+    let client = stranger(&schema.config()).await;
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().unwrap();
+    store.commit_turn(&turn.lock_token, commit(1, None, &[])).await.unwrap();
+    store.enqueue_for_orchestrator(outcome(3), None).await.unwrap();
+    let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().unwrap();
+    let waiting = waiting_for_turn(&store).await;
+
+    // The commit is before the message in the queue for the lock, and neither has it.
+    client.batch_execute("BEGIN; SELECT FROM mailbox FOR UPDATE").await.unwrap();
+    let committing = Arc::clone(&store);
+    let committed =
+        tokio::spawn(async move { committing.commit_turn(&turn.lock_token, succession()).await });
+    waiting_for_locks(&client, schema.name(), 1).await;
+    let sending = Arc::clone(&store);
+    let sent =
+        tokio::spawn(async move { sending.enqueue_for_orchestrator(outcome(4), None).await });
+    waiting_for_locks(&client, schema.name(), 2).await;
+    client.batch_execute("COMMIT").await.unwrap();
+    committed.await.unwrap().unwrap();
+    sent.await.unwrap().unwrap();
+
+    let turn = waiting.await.unwrap().unwrap().unwrap();
+    assert_eq!((turn.item.execution_id, turn.last_event_id), (2, 1));
+    assert_eq!(turn.item.messages, [outcome(4)]);
+    assert_same(&turn, &fetched_again(&store, &turn).await);
+}
