@@ -6,6 +6,8 @@
 pub mod model;
 pub mod clock;
 mod id_map;
+#[doc(hidden)]
+pub mod user_code;
 pub mod context;
 pub mod replay;
 pub mod provider;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,6 +12,7 @@ use crate::context::{Emitted, OrchestrationContext, OrchestrationHandler};
 use crate::id_map::IdMap;
 use crate::model::version::ReplayRules;
 use crate::model::{Action, AppErrorKind, ErrorDetails};
+use crate::user_code;
 
 type OrchestrationFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
@@ -141,17 +142,6 @@ impl Drop for Execution {
 
 /// Runs user code; the text of its panic, if it panics (R3.74).
 fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("orchestration panicked")
-            .to_owned();
-        // The payload is user code as well. What its destructor throws in turn is not looked at.
-        if let Err(thrown) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(thrown);
-        }
-        text
-    })
+    user_code::guarded(code)
+        .map_err(|text| text.unwrap_or_else(|| "orchestration panicked".to_owned()))
 }

@@ -1,27 +1,37 @@
 //! Panics of user code, caught where they happen.
 
-use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// Runs a future; its panic text if it panics.
+use duroxide_core::user_code::guarded;
+
+use crate::runtime::observability::targets;
+
+/// Runs a future; its panic text if it panics. What its destructors throw, now or when this is
+/// dropped half-way, is logged and goes no further.
 pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
-    let mut future = pin!(future);
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(payload) => Poll::Ready(Err(panic_text(payload.as_ref()))),
+    let mut future = pin!(Some(future));
+    let mut running = Running(future.as_mut());
+    poll_fn(|cx| {
+        let Some(future) = running.0.as_mut().as_pin_mut() else { return Poll::Pending };
+        match guarded(|| future.poll(cx)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(text) => Poll::Ready(Err(text.unwrap_or_else(|| "unknown reason".to_owned()))),
+        }
     })
     .await
 }
 
-/// The text of a panic, if it has one.
-pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
-    payload
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "unknown reason".to_owned())
+/// A future whose destructors are guarded.
+struct Running<'a, F>(Pin<&'a mut Option<F>>);
+
+impl<F> Drop for Running<'_, F> {
+    fn drop(&mut self) {
+        if let Err(panic) = guarded(|| self.0.set(None)) {
+            let panic = panic.as_deref().unwrap_or("unknown reason");
+            tracing::error!(target: targets::RUNTIME, %panic, "a destructor panicked; ignored");
+        }
+    }
 }

@@ -107,7 +107,7 @@ impl Runtime {
     /// ```
     ///
     /// # Panics
-    /// If there is no memory for it.
+    /// If there is no memory for it, or a name and version was registered twice.
     #[cfg(feature = "sqlite")]
     pub async fn start(
         activity_registry: ActivityRegistry,
@@ -120,6 +120,9 @@ impl Runtime {
     }
 
     /// Starts a runtime on a store with default options.
+    ///
+    /// # Panics
+    /// If a name and version was registered twice.
     pub async fn start_with_store(
         history_store: Arc<dyn Provider>,
         activity_registry: ActivityRegistry,
@@ -158,7 +161,9 @@ impl Runtime {
     /// ```
     ///
     /// # Panics
-    /// If the options contradict each other; see [`RuntimeOptions`].
+    /// If the options contradict each other; see [`RuntimeOptions`]. If a name and version was
+    /// registered twice; [`RegistryBuilder::build_result`](registry::RegistryBuilder::build_result)
+    /// returns that as an error instead.
     pub async fn start_with_options(
         history_store: Arc<dyn Provider>,
         activity_registry: ActivityRegistry,
@@ -188,7 +193,9 @@ impl Runtime {
     /// ```
     ///
     /// # Panics
-    /// If the options contradict each other; see [`RuntimeOptions`].
+    /// If the options contradict each other; see [`RuntimeOptions`]. If a name and version was
+    /// registered twice; [`RegistryBuilder::build_result`](registry::RegistryBuilder::build_result)
+    /// returns that as an error instead.
     pub async fn start_with_tuning(
         history_store: Arc<dyn Provider>,
         registries: (ActivityRegistry, OrchestrationRegistry),
@@ -196,6 +203,8 @@ impl Runtime {
         tuning: RuntimeTuning,
     ) -> Arc<Self> {
         options.check();
+        registries.0.check();
+        registries.1.check();
         let observability = ObservabilityHandle::init(&options.observability).ok();
         let metrics = match &observability {
             Some(handle) => Arc::clone(handle.metrics_provider()),

@@ -264,6 +264,59 @@ async fn r5_11_r2_31_r2_32_results_and_errors_are_recorded_as_they_are() {
     world.finish().await;
 }
 
+/// Throws another of its kind when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+#[tokio::test]
+async fn r5_12_a_panic_whose_payload_panics_when_dropped_is_a_panic_like_any_other() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let world = world()
+        .activity("A", move |_ctx, input| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { if input == "bomb" { std::panic::panic_any(Bomb) } else { Ok(input) } }
+        })
+        .orchestration("Main", call_a)
+        .options(|options| options.worker_concurrency = 1)
+        .start()
+        .await;
+    let error = world.run_to_error("bomb", "Main", "bomb").await;
+    assert_eq!(error.display_message(), "activity panicked: unknown reason");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    assert_eq!(world.run("after", "Main", "fine").await, "fine");
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r5_23_an_activity_whose_destructors_panic_can_be_stopped_like_any_other() {
+    let logs = listen();
+    let world = world()
+        .activity("A", |_ctx, _| async move {
+            let _bomb = Bomb;
+            std::future::pending().await
+        })
+        .orchestration("Main", |ctx, _| async move {
+            let work = ctx.schedule_activity("A", "");
+            ctx.select2(work, ctx.schedule_timer(Duration::from_secs(1))).await;
+            Ok("done".to_owned())
+        })
+        .options(|options| options.worker_concurrency = 1)
+        .patient()
+        .start()
+        .await;
+    assert_eq!(world.run("i", "Main", "").await, "done");
+    tokio::time::sleep(Duration::from_secs(60)).await; // The next renewal, the grace period.
+    assert_eq!(logs.saying("Activity cancelled").len(), 1);
+    assert_eq!(logs.saying("activity processing panicked").len(), 0);
+    world.finish().await;
+}
+
 #[tokio::test]
 async fn l27_r5_12_a_panic_is_recorded_with_its_own_text_and_the_slot_lives() {
     let world = world()

@@ -18,6 +18,7 @@ mod storage_faults;
 mod fetching;
 mod chaos;
 mod versions;
+mod registries;
 mod shutdown;
 mod restart;
 mod timers;

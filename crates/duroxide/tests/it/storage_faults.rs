@@ -1,7 +1,7 @@
 //! What a failing store costs: time, and nothing else, unless it refuses for good.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duroxide::providers::ProviderError;
@@ -131,6 +131,31 @@ async fn r7_63_a_renewal_that_never_answers_loses_the_lock_in_time() {
     faults.clear();
     world.until_kind("i", "ExternalSubscribed").await;
     world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_54_a_lock_lost_before_the_commit_is_nobodys_failure() {
+    let logs = crate::support::logs::listen();
+    let memory = Arc::new(duroxide::providers::memory::MemoryProvider::new());
+    let (store, times) = (Arc::clone(&memory), Arc::new(AtomicUsize::new(0)));
+    let world = world_on(memory)
+        .orchestration("Main", move |_ctx, input| {
+            // More often than an item may be tried.
+            if times.fetch_add(1, Ordering::Relaxed) < 25 {
+                store.expire_locks();
+            }
+            async move { Ok(input) }
+        })
+        .options(|options| options.max_attempts = 3)
+        .start()
+        .await;
+    assert_eq!(world.run("i", "Main", "done").await, "done");
+    let history = world.history("i").await;
+    assert_eq!(kinds(&history), ["OrchestrationStarted", "OrchestrationCompleted"]);
+    world.finish().await;
+    assert_eq!(logs.saying("the lock was lost before the commit").len(), 25);
+    let alarms = logs.records().into_iter().filter(|record| record.level <= tracing::Level::WARN);
+    assert_eq!(alarms.collect::<Vec<_>>(), []);
 }
 
 #[tokio::test(start_paused = true)]

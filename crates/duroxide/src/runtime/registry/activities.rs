@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::builder::Mistake;
 use super::{ActivityRegistry, DEFAULT_VERSION, RegistryBuilder};
 use crate::runtime::{ActivityContext, ActivityHandler, FnActivity};
 use duroxide_core::model::{SYSCALL_PREFIX, decode, encode};
@@ -55,8 +56,8 @@ impl RegistryBuilder<dyn ActivityHandler> {
 
     fn add_activity(mut self, name: String, handler: Arc<dyn ActivityHandler>) -> Self {
         if name.starts_with(SYSCALL_PREFIX) {
-            self.errors
-                .push(format!("activity name '{name}' uses reserved prefix '{SYSCALL_PREFIX}'"));
+            let text = format!("activity name '{name}' uses reserved prefix '{SYSCALL_PREFIX}'");
+            self.errors.push(Mistake::Skipped(text));
         } else {
             let complaint = "duplicate activity registration";
             self.add_or_complain(complaint, &name, DEFAULT_VERSION, handler);

@@ -1,13 +1,15 @@
 //! Collects handlers, and what went wrong on the way.
 
 use std::collections::btree_map::Entry;
+use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use semver::Version;
 
 use super::{Handlers, Policies, Registry};
 
-/// Collects handlers. Mistakes do not stop it; [`build_result`](Self::build_result) tells them.
+/// Collects handlers. Mistakes, such as a name registered twice, do not stop it:
+/// [`build_result`](Self::build_result) returns them, and a runtime refuses to start with them.
 ///
 /// Handlers are functions or closures; shared state is captured. Orchestrations have versions:
 /// an execution stays on the version it began with, new ones take what the policy says.
@@ -56,30 +58,55 @@ use super::{Handlers, Policies, Registry};
 pub struct RegistryBuilder<H: ?Sized> {
     pub(super) handlers: Handlers<H>,
     pub(super) policies: Policies,
-    pub(super) errors: Vec<String>,
+    pub(super) errors: Vec<Mistake>,
+}
+
+/// Something that went wrong while a registry was built.
+#[derive(Debug, Clone)]
+pub(super) enum Mistake {
+    /// Two handlers of one name and version: which was meant cannot be known.
+    Ambiguous(String),
+    /// A handler that can never be called was left out.
+    Skipped(String),
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ambiguous(text) | Self::Skipped(text) => f.write_str(text),
+        }
+    }
+}
+
+/// All of them in one text.
+pub(super) fn joined<'a>(mistakes: impl IntoIterator<Item = &'a Mistake>) -> String {
+    mistakes.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl<H: ?Sized> RegistryBuilder<H> {
-    pub(super) fn new(handlers: Handlers<H>, policies: Policies) -> Self {
-        Self { handlers, policies, errors: Vec::new() }
+    pub(super) fn new(handlers: Handlers<H>, policies: Policies, errors: Vec<Mistake>) -> Self {
+        Self { handlers, policies, errors }
     }
 
-    /// The registry, whatever went wrong.
+    /// The registry. It remembers what went wrong: a runtime does not start with two handlers of one
+    /// name and version.
     pub fn build(self) -> Registry<H> {
         Registry {
             handlers: Arc::new(self.handlers),
             policies: Arc::new(RwLock::new(self.policies)),
+            mistakes: self.errors.into(),
         }
     }
 
     /// The registry, or everything that went wrong.
     pub fn build_result(self) -> Result<Registry<H>, String> {
-        if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
+        if self.errors.is_empty() { Ok(self.build()) } else { Err(joined(&self.errors)) }
     }
 
     /// Adds all handlers of `other`, but not its policies. What is here already stays; the clash is
-    /// an error of the form `<error_prefix>: <name>@<version>`.
+    /// an error of the form `<error_prefix>: <name>@<version>`. The mistakes of `other` come along.
     pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
+        self.errors.extend(other.mistakes.iter().cloned());
         for (name, versions) in Arc::unwrap_or_clone(other.handlers) {
             for (version, handler) in versions {
                 self.add_or_complain(error_prefix, &name, version, handler);
@@ -113,7 +140,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
                 place.insert(handler);
             }
             Entry::Occupied(first) => {
-                self.errors.push(format!("{complaint}: {name}@{}", first.key()));
+                let text = format!("{complaint}: {name}@{}", first.key());
+                self.errors.push(Mistake::Ambiguous(text));
             }
         }
     }

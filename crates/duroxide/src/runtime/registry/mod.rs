@@ -15,6 +15,7 @@ use super::observability::targets;
 use duroxide_core::context::OrchestrationHandler;
 
 pub use builder::RegistryBuilder;
+use builder::{Mistake, joined};
 pub(crate) use closest::closest_names;
 
 /// The orchestrations of a runtime.
@@ -68,18 +69,21 @@ type Policies = HashMap<String, VersionPolicy>;
 pub struct Registry<H: ?Sized> {
     handlers: Arc<Handlers<H>>,
     policies: Arc<RwLock<Policies>>,
+    /// What went wrong when it was built.
+    mistakes: Arc<[Mistake]>,
 }
 
 impl<H: ?Sized> Registry<H> {
     /// An empty builder.
     pub fn builder() -> RegistryBuilder<H> {
-        RegistryBuilder::new(Handlers::new(), Policies::new())
+        RegistryBuilder::new(Handlers::new(), Policies::new(), Vec::new())
     }
 
-    /// A builder that already has the handlers and policies of `reg`.
+    /// A builder that already has the handlers and policies of `reg`, and its mistakes.
     pub fn builder_from(reg: &Registry<H>) -> RegistryBuilder<H> {
         let policies = reg.policies.read().unwrap_or_else(PoisonError::into_inner);
-        RegistryBuilder::new(Handlers::clone(&reg.handlers), policies.clone())
+        let mistakes = reg.mistakes.to_vec();
+        RegistryBuilder::new(Handlers::clone(&reg.handlers), policies.clone(), mistakes)
     }
 
     /// The version and handler a new execution of `name` gets.
@@ -131,6 +135,25 @@ impl<H: ?Sized> Registry<H> {
         self.handlers.len()
     }
 
+    /// Refuses two handlers of one name and version: the wrong one would do harm. A start has no
+    /// error to return, as with options that contradict each other. Other mistakes are logged.
+    ///
+    /// # Panics
+    /// If there are such handlers.
+    pub(super) fn check(&self) {
+        for mistake in self.mistakes.iter().filter(|mistake| matches!(mistake, Mistake::Skipped(_)))
+        {
+            tracing::error!(target: targets::REGISTRY, "left out of the registry: {mistake}");
+        }
+        let is_ambiguous = |mistake: &&Mistake| matches!(mistake, Mistake::Ambiguous(_));
+        let ambiguous: Vec<&Mistake> = self.mistakes.iter().filter(is_ambiguous).collect();
+        assert!(
+            ambiguous.is_empty(),
+            "a name was registered twice (RegistryBuilder::build_result returns such mistakes): {}",
+            joined(ambiguous)
+        );
+    }
+
     fn by_policy(&self, name: &str) -> Option<(&Version, &Arc<H>)> {
         let versions = self.handlers.get(name)?;
         let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +166,11 @@ impl<H: ?Sized> Registry<H> {
 
 impl<H: ?Sized> Clone for Registry<H> {
     fn clone(&self) -> Self {
-        Self { handlers: Arc::clone(&self.handlers), policies: Arc::clone(&self.policies) }
+        Self {
+            handlers: Arc::clone(&self.handlers),
+            policies: Arc::clone(&self.policies),
+            mistakes: Arc::clone(&self.mistakes),
+        }
     }
 }
 

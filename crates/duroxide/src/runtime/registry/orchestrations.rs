@@ -24,8 +24,7 @@ impl RegistryBuilder<dyn OrchestrationHandler> {
         self
     }
 
-    /// Registers version 1.0.0 of an orchestration with typed input and output. Replaces an earlier
-    /// one (R7.102).
+    /// Registers version 1.0.0 of an orchestration with typed input and output.
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, f: F) -> Self
     where
         In: DeserializeOwned + Send + 'static,
@@ -33,7 +32,7 @@ impl RegistryBuilder<dyn OrchestrationHandler> {
         F: Fn(OrchestrationContext, In) -> Fut + Send + Sync + Clone + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
-        self.handlers.entry(name.into()).or_default().insert(DEFAULT_VERSION, typed(f));
+        self.add_or_complain(DUPLICATE, &name.into(), DEFAULT_VERSION, typed(f));
         self
     }
 

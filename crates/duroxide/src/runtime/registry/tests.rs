@@ -116,13 +116,33 @@ async fn r7_102_the_first_registration_stays_and_the_second_is_an_error() {
 }
 
 #[tokio::test]
-async fn r7_102_typed_orchestrations_replace() {
-    let registry = OrchestrationRegistry::builder()
-        .register("Order", saying("first"))
-        .register_typed("Order", |_, _: String| async move { Ok("second".to_owned()) })
-        .build_result()
-        .unwrap();
-    assert_eq!(said_by(&registry, "Order").await, "second");
+async fn r7_102_typed_orchestrations_are_no_exception() {
+    let builder = || {
+        OrchestrationRegistry::builder()
+            .register("Order", saying("first"))
+            .register_typed("Order", |_, _: String| async move { Ok("second".to_owned()) })
+            .register_typed("Order", |_, _: String| async move { Ok("third".to_owned()) })
+    };
+    let duplicate = "duplicate orchestration registration: Order@1.0.0";
+    assert_eq!(builder().build_result().err(), Some(format!("{duplicate}; {duplicate}")));
+    assert_eq!(said_by(&builder().build(), "Order").await, "first");
+}
+
+#[test]
+fn r7_112_mistakes_are_not_lost_on_the_way_to_a_runtime() {
+    let mistaken = || {
+        ActivityRegistry::builder()
+            .register("Echo", |_, input| async { Ok(input) })
+            .register("Echo", |_, input| async { Ok(input) })
+            .build()
+    };
+    let duplicate = "duplicate activity registration: Echo@1.0.0";
+    let copied = ActivityRegistry::builder_from(&mistaken());
+    assert_eq!(copied.build_result().err().as_deref(), Some(duplicate));
+    let merged = ActivityRegistry::builder().merge(mistaken().clone());
+    assert_eq!(merged.build_result().err().as_deref(), Some(duplicate));
+    assert!(panic_of(move || mistaken().check()).ends_with(duplicate));
+    ActivityRegistry::builder().register("Echo", |_, input| async { Ok(input) }).build().check();
 }
 
 #[test]

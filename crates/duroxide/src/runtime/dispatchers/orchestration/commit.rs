@@ -139,7 +139,11 @@ impl Dispatcher {
                 }
                 Err(rejected) => rejected,
             };
-            if !rejected.error.is_retryable() || batch.lease.lost().is_cancelled() {
+            if batch.lease.lost().is_cancelled() {
+                return Err(rejected);
+            }
+            if !rejected.error.is_retryable() {
+                self.ask_for_lock(batch).await;
                 return Err(rejected);
             }
             tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
@@ -153,12 +157,29 @@ impl Dispatcher {
         }
     }
 
-    /// Gives back a turn that could not be committed; it will be replayed. If the store is to blame
-    /// the attempt does not count: no outage makes poison.
+    /// Finds out whether the lock is the reason of a refusal: it may be gone without our knowing, and
+    /// then nothing is wrong with the turn. The error does not say so in words that every store uses.
+    async fn ask_for_lock(&self, batch: &Batch) {
+        let timeout = self.node.options.orchestrator_lock_timeout;
+        let renewed = self.node.store.renew_orchestration_item_lock(&batch.lock_token, timeout);
+        if renewed.await.is_err() {
+            batch.lease.lost().cancel();
+        }
+    }
+
+    /// Gives back a turn that could not be committed; it will be replayed. If the store is to blame,
+    /// or the lock is somebody else's, the attempt does not count: no outage makes poison.
     pub(super) async fn give_back(&self, batch: &Batch, error: ProviderError) {
-        tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
-            %error, "turn not committed; it will be repeated");
-        let (store, uncount) = (&self.node.store, error.is_retryable());
+        let is_lost = batch.lease.lost().is_cancelled();
+        if is_lost {
+            tracing::info!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance = %batch.instance(), %error,
+                "the lock was lost before the commit; whoever has it repeats the turn");
+        } else {
+            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance = %batch.instance(), %error, "turn not committed; it will be repeated");
+        }
+        let (store, uncount) = (&self.node.store, is_lost || error.is_retryable());
         let delay = if uncount {
             // The pause is made here, under the lock: messages that the store hides for a while are
             // overtaken by those that come meanwhile.
@@ -172,7 +193,12 @@ impl Dispatcher {
             Some(GIVE_BACK_DELAY * (1 << doublings))
         };
         let given_back = store.abandon_orchestration_item(&batch.lock_token, delay, uncount).await;
-        if log_storage_error(batch.instance(), given_back).is_none() && uncount {
+        let given_back = match given_back {
+            // As was to be expected: there was nothing to give back.
+            Err(error) if is_lost && !error.is_retryable() => None,
+            other => log_storage_error(batch.instance(), other),
+        };
+        if given_back.is_none() && uncount {
             self.pardons.add(batch.instance());
         }
     }

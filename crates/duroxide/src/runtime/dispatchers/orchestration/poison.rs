@@ -38,7 +38,10 @@ impl Dispatcher {
         match self.commit_while_leased(&batch, commit).await {
             Ok(()) => self.report_poisoned(&batch, summary, execution_id, fact),
             // An unreadable history that has got its end keeps being unreadable.
-            Err(rejected) if batch.item.history_error.is_some() && !rejected.error.retryable => {
+            Err(rejected)
+                if batch.item.history_error.is_some()
+                    && !self.is_passing(&batch, &rejected.error) =>
+            {
                 self.consume(&batch, rejected.commit.orchestrator_items).await;
             }
             Err(rejected) => self.give_back(&batch, rejected.error).await,
