@@ -153,10 +153,14 @@ impl ContextState {
         }
     }
 
-    /// The moment at which dropped dequeues stop counting under the old rules, and a repetition
-    /// under the new ones (R3.64).
+    /// The moment at which dropped dequeues stop counting under the old rules (R3.64). Under the new
+    /// ones they have stopped before: at the drop, or when they were bound.
     pub(crate) fn cancel_dropped_dequeues(&mut self) {
-        for event_id in self.tokens.dropped(Operation::Dequeue) {
+        if self.rules.drops_count_at_once {
+            return;
+        }
+        let dropped = self.tokens.dropped();
+        for (_, event_id) in dropped.filter(|(operation, _)| *operation == Operation::Dequeue) {
             self.queues.cancel(event_id);
         }
     }

@@ -49,6 +49,7 @@ pub(crate) struct Tokens {
     /// Token n is at n - 1.
     slots: Vec<Slot>,
     by_event: IdMap<u64>,
+    /// Tokens whose futures were dropped since [`Tokens::take_dropped`] was last called.
     dropped: Vec<u64>,
 }
 
@@ -115,15 +116,19 @@ impl Tokens {
         }
     }
 
-    /// Schedule events whose futures were dropped, ascending.
-    pub(crate) fn dropped(&self, operation: Operation) -> Vec<u64> {
+    /// Schedule events whose futures were dropped and not taken yet.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = (Operation, u64)> {
         let slots = self.dropped.iter().filter_map(|token| self.slot(*token));
-        let mut ids: Vec<u64> = slots
-            .filter(|slot| slot.operation == operation)
-            .filter_map(|slot| slot.event_id)
-            .collect();
-        ids.sort_unstable();
-        ids
+        slots.filter_map(|slot| Some((slot.operation, slot.event_id?)))
+    }
+
+    /// Takes them, ascending: each is told once, so that a turn does not pay for the drops of all
+    /// turns before it.
+    pub(crate) fn take_dropped(&mut self) -> Vec<(Operation, u64)> {
+        let mut dropped: Vec<(Operation, u64)> = self.dropped().collect();
+        self.dropped.clear();
+        dropped.sort_unstable_by_key(|(_, event_id)| *event_id);
+        dropped
     }
 
     fn slot(&self, token: u64) -> Option<&Slot> {

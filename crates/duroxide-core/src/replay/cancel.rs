@@ -20,14 +20,20 @@ const DROPPABLE: [(Operation, &str); 4] = [
 ];
 
 impl ReplayEngine {
+    /// Ends the turn for the code's futures and takes note of those it has dropped.
+    pub(super) fn take_drops(&mut self, execution: &Execution) {
+        let mut state = execution.ctx.state();
+        state.freeze();
+        self.dropped.extend(state.tokens.take_dropped());
+    }
+
     /// Checks recorded drops against this run's, then records the new ones.
     pub(super) fn collect_drops(&mut self, execution: &Execution) -> Result<(), Box<Divergence>> {
-        let dropped: Vec<(Operation, &str, Vec<u64>)> = {
-            let mut state = execution.ctx.state();
-            state.freeze();
-            let of = |(operation, label)| (operation, label, state.tokens.dropped(operation));
-            DROPPABLE.into_iter().map(of).collect()
-        };
+        self.take_drops(execution);
+        let dropped: Vec<(Operation, &str, Vec<u64>)> = DROPPABLE
+            .into_iter()
+            .map(|(operation, label)| (operation, label, self.dropped_of(operation).collect()))
+            .collect();
         if !self.is_resumed {
             for (operation, label, ids) in &dropped {
                 self.check_recorded_drops(*operation, label, ids)?;
@@ -39,6 +45,11 @@ impl ReplayEngine {
             }
         }
         Ok(())
+    }
+
+    /// The schedules of a kind that were dropped in this turn, ascending.
+    pub(super) fn dropped_of(&self, operation: Operation) -> impl Iterator<Item = u64> {
+        self.dropped.iter().filter(move |(of, _)| *of == operation).map(|(_, id)| *id)
     }
 
     fn check_recorded_drops(

@@ -9,7 +9,7 @@ use super::execution::Execution;
 use super::index::HistoryIndex;
 use super::record::Recorder;
 use crate::clock;
-use crate::context::{Beginning, Identity, OrchestrationContext, OrchestrationHandler};
+use crate::context::{Beginning, Identity, Operation, OrchestrationContext, OrchestrationHandler};
 use crate::model::version::ReplayRules;
 use crate::model::{Action, ErrorDetails, Event, EventKind, KvEntry};
 
@@ -67,8 +67,8 @@ pub struct ReplayEngine {
     pub(super) live_keys: usize,
     pub(super) custom_status: Option<String>,
     pub(super) cancelled_child_suffixes: Vec<String>,
-    /// Children whose futures the code has dropped, recorded or not.
-    pub(super) dropped_children: Vec<u64>,
+    /// Schedules whose futures the code has dropped in this turn, replay included, ascending.
+    pub(super) dropped: Vec<(Operation, u64)>,
     /// How much of the history the code has seen.
     pub(super) applied_len: usize,
     /// The code was kept since its last turn: what history says of it is its own doing.
@@ -89,7 +89,7 @@ impl ReplayEngine {
             cancelled_activity_ids: Vec::new(),
             cancelled_children: Vec::new(),
             cancelled_child_suffixes: Vec::new(),
-            dropped_children: Vec::new(),
+            dropped: Vec::new(),
             system_calls: None,
             answered: 0,
             abort: None,
@@ -259,7 +259,7 @@ impl ReplayEngine {
         self.cancelled_activity_ids.clear();
         self.cancelled_children.clear();
         self.cancelled_child_suffixes.clear();
-        self.dropped_children.clear();
+        self.dropped.clear();
         self.system_calls = None;
         self.answered = 0;
     }

@@ -3,7 +3,6 @@
 use super::divergence::{Divergence, DivergenceReport, agreed_rows};
 use super::engine::{ReplayEngine, TurnResult};
 use super::execution::Execution;
-use crate::context::Operation;
 use crate::model::{Action, AppErrorKind, ErrorDetails, Event, EventKind};
 
 impl ReplayEngine {
@@ -134,10 +133,9 @@ impl ReplayEngine {
 
     /// Ends the turn: what the function still holds was alive until then (R3.103).
     pub(super) fn close(&mut self, execution: &Execution) {
-        let mut state = execution.ctx.state();
-        state.freeze();
+        self.take_drops(execution);
+        let state = execution.ctx.state();
         self.live_keys = state.kv.len();
-        self.dropped_children = state.tokens.dropped(Operation::Child);
         self.custom_status.clone_from(&state.custom_status);
         drop(state);
         self.cancelled_child_suffixes =

@@ -78,6 +78,13 @@ impl Suspended {
         &self.ran.engine.baseline
     }
 
+    /// Drops of futures that the next turn would look at again.
+    #[cfg(test)]
+    pub(super) fn drops_in_memory(&self) -> usize {
+        let in_context = |execution: &Execution| execution.ctx.state().tokens.dropped().count();
+        self.ran.engine.dropped.len() + self.ran.execution.as_ref().map_or(0, in_context)
+    }
+
     /// About how much memory it takes.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -115,8 +122,11 @@ impl Ran {
         match &self.execution {
             // Executions of older libraries run by older rules, which only replay has to know.
             Some(execution) if waits && execution.rules.strict && execution.output.is_none() => {
-                let events = outcome.events.iter().map(size_of_event).sum::<usize>();
-                let bytes = if bytes == 0 { execution.size() } else { bytes } + events;
+                let size_of = |events: &[Event]| events.iter().map(size_of_event).sum::<usize>();
+                // Kept for the first time: what was replayed stays in memory like what is new.
+                let replayed = || execution.size() + size_of(&self.engine.baseline);
+                let before = if bytes == 0 { replayed() } else { bytes };
+                let bytes = before + size_of(&outcome.events);
                 self.engine.begin_next_turn(&outcome.events);
                 (outcome, Some(Suspended { ran: self, bytes }))
             }
@@ -124,6 +134,9 @@ impl Ran {
         }
     }
 }
+
+/// About what the context and the index remember of an event beside its texts.
+const SIZE_OF_STATE_PER_EVENT: usize = 128;
 
 /// About how much memory an event takes.
 fn size_of_event(event: &Event) -> usize {
@@ -143,13 +156,14 @@ fn size_of_event(event: &Event) -> usize {
         EventKind::ActivityFailed { details } | EventKind::SubOrchestrationFailed { details } => {
             details.display_message().len()
         }
+        // Twice: the data lives in the context, too.
         EventKind::ExternalEvent { name, data } | EventKind::QueueEventDelivered { name, data } => {
-            name.len() + data.len()
+            2 * (name.len() + data.len())
         }
-        // Twice: the value lives in the context, too.
         EventKind::KeyValueSet { key, value, .. } => 2 * (key.len() + value.len()),
         EventKind::CustomStatusUpdated { status } => status.as_ref().map_or(0, String::len),
         _ => 0,
     };
-    size_of::<Event>() + event.instance_id.len() + event.duroxide_version.len() + text
+    let fixed = size_of::<Event>() + SIZE_OF_STATE_PER_EVENT;
+    fixed + event.instance_id.len() + event.duroxide_version.len() + text
 }

@@ -6,6 +6,7 @@ use super::engine::{ReplayEngine, TurnResult};
 use super::index::Class;
 use super::outcome::{FinishedChild, TurnOutcome, TurnStatus};
 use super::subscriptions::{outstanding, unread_by_count};
+use crate::context::Operation;
 use crate::model::limits::MAX_CARRY_FORWARD_EVENTS;
 use crate::model::{
     Action, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
@@ -191,7 +192,7 @@ impl Ending<'_> {
     /// What history says was started is started: detached ones, and children nobody has dropped. A
     /// result for the ended execution will be ignored, as of any child left running (L34).
     fn starts_before_continuing(&self) -> Vec<WorkItem> {
-        let dropped = &self.engine.dropped_children;
+        let dropped: Vec<u64> = self.engine.dropped_of(Operation::Child).collect();
         self.starts(|action| match action {
             Action::StartOrchestrationDetached { .. } => true,
             Action::StartSubOrchestration { scheduling_event_id, .. } => {

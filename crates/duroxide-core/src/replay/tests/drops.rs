@@ -328,3 +328,33 @@ fn r3_104d_a_turn_that_is_cancelled_or_continues_collects_no_drops() {
         "#]],
     );
 }
+
+#[test]
+fn r3_104_a_turn_looks_at_the_drops_of_its_own_only() {
+    let races = code(|ctx: OrchestrationContext, _| async move {
+        loop {
+            let work = ctx.schedule_activity("A", "");
+            ctx.select3(work, ctx.schedule_timer(SECOND), ctx.schedule_wait("never")).await;
+        }
+    });
+    let (mut outcome, mut kept) = run_turn_and_keep(turn(&Story::read(""), "start O in", races));
+    for _ in 0..100 {
+        let Some(WorkItem::ActivityExecute { id, .. }) = outcome.activities.first() else {
+            panic!("{outcome:?}")
+        };
+        let answer = format!("activity-completed {id} \"a\"");
+        let next = kept.take().expect("the loop waits").resume(Resumption {
+            messages: notation::messages(&answer, 1),
+            now_ms: 1_000_000,
+            system_calls: None,
+        });
+        (outcome, kept) = next;
+        let kept = kept.as_ref().expect("the loop waits");
+        assert_eq!(kept.drops_in_memory(), 0, "drops of this turn are gone with it");
+        let breadcrumbs = outcome
+            .events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::ExternalSubscribedCancelled { .. }));
+        assert_eq!(breadcrumbs.count(), 1);
+    }
+}

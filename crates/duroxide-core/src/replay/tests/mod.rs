@@ -17,6 +17,7 @@ mod queues;
 mod policies;
 mod sending;
 mod drops;
+mod kept;
 mod endings;
 mod continuing;
 mod limits;
