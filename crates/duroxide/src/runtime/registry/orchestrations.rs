@@ -5,6 +5,7 @@ use std::sync::Arc;
 use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::task::unconstrained;
 
 use super::{DEFAULT_VERSION, OrchestrationRegistry, RegistryBuilder, VersionPolicy};
 use duroxide_core::context::{FnOrchestration, OrchestrationContext, OrchestrationHandler};
@@ -19,8 +20,7 @@ impl RegistryBuilder<dyn OrchestrationHandler> {
         F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        let handler = Arc::new(FnOrchestration(f));
-        self.add_or_complain(DUPLICATE, &name.into(), DEFAULT_VERSION, handler);
+        self.add_or_complain(DUPLICATE, &name.into(), DEFAULT_VERSION, untyped(f));
         self
     }
 
@@ -51,7 +51,7 @@ impl RegistryBuilder<dyn OrchestrationHandler> {
         F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        self.add_version(name.into(), version.as_ref(), Arc::new(FnOrchestration(f)))
+        self.add_version(name.into(), version.as_ref(), untyped(f))
     }
 
     /// Registers a version of an orchestration with typed input and output.
@@ -118,6 +118,17 @@ impl RegistryBuilder<dyn OrchestrationHandler> {
     }
 }
 
+/// The handler every registered orchestration becomes. Its code is polled without tokio's cooperative
+/// budget: that would make the 128th lock of a poll wait, in turns that have spent some of it before
+/// and not in others, and so part a turn from its replay (R3.7).
+fn untyped<F, Fut>(f: F) -> Arc<dyn OrchestrationHandler>
+where
+    F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, String>> + Send + 'static,
+{
+    Arc::new(FnOrchestration(move |ctx, input| unconstrained(f(ctx, input))))
+}
+
 /// A handler that decodes its input and encodes its output (R2.90, R2.91).
 fn typed<In, Out, F, Fut>(f: F) -> Arc<dyn OrchestrationHandler>
 where
@@ -126,8 +137,8 @@ where
     F: Fn(OrchestrationContext, In) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Out, String>> + Send + 'static,
 {
-    Arc::new(FnOrchestration(move |ctx, input: String| {
+    untyped(move |ctx, input: String| {
         let call = decode::<In>(&input).map(|input| f(ctx, input));
         async move { encode(&call?.await?) }
-    }))
+    })
 }

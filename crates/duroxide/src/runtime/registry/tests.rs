@@ -286,3 +286,31 @@ fn r9_57_misses_are_logged_for_those_who_ask() {
     assert_eq!(misses[0]["fields"]["name"], "Odrer");
     assert_eq!(misses[1]["fields"]["version"], "3.0.0");
 }
+
+/// More uncontended locks than tokio lets a task take in one go.
+async fn locks_often(_: OrchestrationContext, _: String) -> Result<String, String> {
+    let mutex = tokio::sync::Mutex::new(0);
+    for _ in 0..1_000 {
+        *mutex.lock().await += 1;
+    }
+    Ok(mutex.into_inner().to_string())
+}
+
+#[tokio::test]
+async fn r3_7_the_budget_of_the_task_around_a_turn_does_not_reach_its_code() {
+    let registry = OrchestrationRegistry::builder()
+        .register("Plain", locks_often)
+        .register_versioned("Plain", "2.0.0", locks_often)
+        .register_typed("Typed", locks_often)
+        .register_versioned_typed("Typed", "2.0.0", locks_often)
+        .build();
+    for name in registry.list_names() {
+        for version in registry.list_versions(&name) {
+            let handler = registry.resolve_handler_exact(&name, &version).unwrap();
+            let mut code = std::pin::pin!(said(handler, "\"\""));
+            let once = std::future::poll_fn(|cx| std::task::Poll::Ready(code.as_mut().poll(cx)));
+            let polled = once.await;
+            assert!(polled.is_ready(), "{name} {version} was interrupted");
+        }
+    }
+}
