@@ -1,7 +1,7 @@
 //! Every maximum, with its reason.
 
-/// Queue messages carried over by continue-as-new. The oldest are kept; the start event holds the
-/// whole list, so it must stay small.
+/// Queue messages that continue-as-new carried over in the reference crate, which dropped the rest.
+/// Nothing is dropped any more, and nothing here uses it: it stays for programs that name it.
 pub const MAX_CARRY_FORWARD_EVENTS: usize = 100;
 /// Bytes of a custom status: it is rewritten on each update and read by every status call.
 pub const MAX_CUSTOM_STATUS_BYTES: usize = 262_144;

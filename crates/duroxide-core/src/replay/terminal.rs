@@ -7,7 +7,6 @@ use super::index::Class;
 use super::outcome::{FinishedChild, TurnOutcome, TurnStatus};
 use super::subscriptions::{outstanding, unread_by_count};
 use crate::context::Operation;
-use crate::model::limits::MAX_CARRY_FORWARD_EVENTS;
 use crate::model::{
     Action, ErrorDetails, EventKind, INITIAL_EXECUTION_ID, WorkItem, build_child_instance_id,
 };
@@ -311,7 +310,8 @@ impl Ending<'_> {
         children.into_iter().map(cancel).collect()
     }
 
-    /// The start of the successor (R3.111 – R3.114).
+    /// The start of the successor (R3.111 – R3.114). Its senders were told that their messages are
+    /// safe, so all that nobody has read go along, however many they are.
     fn continue_as_new(
         &self,
         input: &str,
@@ -319,12 +319,7 @@ impl Ending<'_> {
         unread: Option<Vec<(String, String)>>,
     ) -> WorkItem {
         let instance = self.engine.recorder.instance.clone();
-        let mut carried = unread.unwrap_or_else(|| unread_by_count(self.engine.history()));
-        for (name, data) in carried.iter().skip(MAX_CARRY_FORWARD_EVENTS) {
-            tracing::warn!(target: "duroxide::runtime", %instance, %name, %data,
-                "Dropping carry-forward event beyond limit of {MAX_CARRY_FORWARD_EVENTS}");
-        }
-        carried.truncate(MAX_CARRY_FORWARD_EVENTS);
+        let carry_forward_events = unread.unwrap_or_else(|| unread_by_count(self.engine.history()));
         let (parent_instance, parent_execution_id, parent_id) = match self.parent.clone() {
             Some((instance, execution, id)) => (Some(instance), execution, Some(id)),
             None => (None, None, None),
@@ -337,7 +332,7 @@ impl Ending<'_> {
             parent_instance,
             parent_id,
             parent_execution_id,
-            carry_forward_events: carried,
+            carry_forward_events,
             initial_custom_status: self.engine.custom_status.clone(),
         }
     }

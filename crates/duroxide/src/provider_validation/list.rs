@@ -33,6 +33,7 @@ macro_rules! __provider_validations {
                 G test_queue_replay_version_stamp_roundtrip,
                 G test_positional_wait_race_replay,
                 G test_legacy_queue_race_decision_preserved,
+                G every_unread_message_is_carried,
             }
             instance_locking {
                 G test_exclusive_instance_lock,

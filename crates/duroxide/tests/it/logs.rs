@@ -280,34 +280,6 @@ async fn r9_54_r7_34_backing_off_says_what_is_left() {
     world.finish().await;
 }
 
-#[tokio::test]
-async fn r9_56_messages_beyond_what_can_be_carried_are_named() {
-    let logs = listen();
-    let world = world()
-        .orchestration("Main", |ctx, input| async move {
-            if input == "first" {
-                ctx.schedule_wait("Go").await;
-                return ctx.continue_as_new("").await;
-            }
-            Ok(input)
-        })
-        .start()
-        .await;
-    world.begin("m", "Main", "first").await;
-    world.until("m", |history| kinds(history).len() == 2).await;
-    for n in 1..=102 {
-        world.client.enqueue_event("m", "q", format!("message {n}")).await.unwrap();
-    }
-    world.client.raise_event("m", "Go", "").await.unwrap();
-    world.output("m").await;
-    let dropped = logs.saying("Dropping carry-forward event beyond limit");
-    let data: Vec<&str> = dropped.iter().map(|record| record.field("data")).collect();
-    assert_eq!(data, ["message 101", "message 102"]);
-    assert!(dropped.iter().all(|r| r.level == Level::WARN && r.field("name") == "q"));
-    assert_eq!(dropped[0].field("instance"), "m");
-    world.finish().await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn r9_57_there_are_few_targets_whatever_happens() {
     let (logs, faults) = (listen(), Faults::default());

@@ -116,6 +116,13 @@ impl MutantProvider {
                     }
                 }
             }
+            Some(Mutant::CarriesAHundred) => {
+                for message in &mut commit.orchestrator_items {
+                    if let WorkItem::ContinueAsNew { carry_forward_events, .. } = message {
+                        carry_forward_events.truncate(100);
+                    }
+                }
+            }
             Some(Mutant::CancelsBeforeQueueing) => {
                 let queued: Vec<_> = commit.worker_items.iter().filter_map(activity_of).collect();
                 commit.cancelled_activities.retain(|cancelled| !queued.contains(cancelled));

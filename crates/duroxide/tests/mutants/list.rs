@@ -56,6 +56,8 @@ mutants! {
     LosesSuccessor => "succession::two_turns_are_one_commit",
     /// A commit with a successor is two commits, the second without its lock.
     SplitsSuccession => "succession::both_turns_or_neither",
+    /// A message that begins the next execution keeps the oldest hundred of what it carries.
+    CarriesAHundred => "race_replay::every_unread_message_is_carried",
     /// An outcome is taken, and the turn that came with it is lost.
     LosesDirectTurn => "direct_turns::an_outcome_and_its_turn_are_one_commit",
     /// A turn that comes with an outcome is taken, whatever has happened since it looked.

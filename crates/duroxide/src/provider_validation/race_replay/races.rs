@@ -88,6 +88,14 @@ pub async fn test_continue_as_new_queue_race_replay<F: ProviderFactory>(factory:
     carries(factory, hold_and_continue, mixed, &[one, ("r", "two"), three]).await;
 }
 
+/// However many they are.
+pub async fn every_unread_message_is_carried<F: ProviderFactory>(factory: &F) {
+    let texts: Vec<String> = (0..251).map(|n| n.to_string()).collect();
+    let batch = texts.iter().map(|text| queue_message("a", text)).chain([fired(3)]);
+    let unread: Vec<(&str, &str)> = texts.iter().map(|text| ("q", text.as_str())).collect();
+    carries(factory, hold_and_continue, batch, &unread).await;
+}
+
 /// A dequeue (2) that loses against a timer (3).
 async fn lose_and_continue(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     if input == "next" {
