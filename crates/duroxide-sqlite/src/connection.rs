@@ -53,10 +53,21 @@ pub(crate) fn open_writer(
 /// A connection that only reads.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqliteError> {
     let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
-    let connection = Connection::open_with_flags(path, file_flags()).map_err(sort)?;
+    let connection = open_existing(path).map_err(sort)?;
     prepare(&connection).map_err(sort)?;
     connection.pragma_update(None, "query_only", true).map_err(sort)?;
+    close_quietly(&connection).map_err(sort)?;
     Ok(connection)
+}
+
+/// A connection to a file that is there, not set up.
+pub(crate) fn open_existing(path: &Path) -> Result<Connection, rusqlite::Error> {
+    Connection::open_with_flags(path, file_flags())
+}
+
+/// Lets a connection, when it is closed, leave the log to others, even if there are none.
+pub(crate) fn close_quietly(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
 /// A connection to a file that is taken not to change: no locks, and nothing is made beside it.

@@ -40,6 +40,13 @@ pub enum SqliteError {
         /// What it looks like.
         found: String,
     },
+    /// The file has further names (hard links). SQLite would keep a log for each of them.
+    HardLinked {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        names: u64,
+    },
     /// The file was written by a newer version of this library.
     NewerSchema {
         /// The file.
@@ -82,9 +89,10 @@ pub enum SqliteError {
         /// What SQLite said.
         reason: String,
     },
-    /// The file was deleted or replaced while the store was in use.
+    /// The file, or one of those beside it, was deleted or replaced while the store was in use.
+    /// Nothing more is written.
     Lost {
-        /// The file.
+        /// The file: the database, its log (`-wal`) or the index of that (`-shm`).
         path: PathBuf,
     },
     /// A row makes no sense.
@@ -135,6 +143,7 @@ impl SqliteError {
             | Self::NoFolder { .. }
             | Self::NotADatabase { .. }
             | Self::Foreign { .. }
+            | Self::HardLinked { .. }
             | Self::NewerSchema { .. }
             | Self::Corrupt { .. }
             | Self::ReadOnly { .. }
@@ -170,6 +179,12 @@ impl fmt::Display for SqliteError {
                 "{} is a database of something else ({found}); it was left as it is",
                 path.display()
             ),
+            Self::HardLinked { path, names } => write!(
+                f,
+                "{} has {names} names (hard links), and by each of them SQLite would keep a log of its \
+                 own; leave it one name, or use symbolic links",
+                path.display()
+            ),
             Self::NewerSchema { path, found, known } => write!(
                 f,
                 "{} has schema version {found}, but this library knows versions up to {known}; \
@@ -194,7 +209,8 @@ impl fmt::Display for SqliteError {
             }
             Self::Lost { path } => write!(
                 f,
-                "{} was deleted or replaced while in use; open the store again",
+                "{} was deleted or replaced while in use; nothing more is written, since it would not \
+                 be found; end the process and open the store again",
                 path.display()
             ),
             Self::Unreadable { path, reason } => {

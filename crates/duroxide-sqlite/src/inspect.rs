@@ -3,26 +3,31 @@
 //! A file without a log is read as if it could never change: no lock is taken, nothing is made beside
 //! it. One with a log is first read without it, which tells strangers and newer versions, then with
 //! it, alone if possible, so that SQLite keeps its index of the log in memory.
+//!
+//! All looks go through SQLite, for the reason given in `store_files.rs`.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::connection::{in_steps, open_reader, open_unchanging};
+use crate::connection::{in_steps, open_existing, open_reader, open_unchanging};
 use crate::error::SqliteError;
+use crate::file_identity::names_of;
 use crate::schema::{self, StoreId};
+use crate::store_files::{beside, check_folder};
 
 /// How far damage is looked for: small files are read whole, large ones for about 0.1 s.
 const STEPS_THOUSANDS: u32 = 1000;
 /// How often a file that others are busy with is looked at, and how long they get between.
 const LOOKS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(10);
-/// What every SQLite database begins with.
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Bytes of a database's header, and of the words it begins with.
+const HEADER: u64 = 100;
+const MAGIC: u64 = 16;
 
 /// Finds out whether a file can be opened as a store, without changing anything.
 pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
@@ -73,8 +78,8 @@ fn look(path: &Path, create: bool) -> (Result<(), SqliteError>, State) {
             Err(corrupt(path, "it is empty, but the log beside it (-wal) is not"))
         }
         Some(file) if file.len() == 0 => Ok(()),
-        Some(_) => {
-            check_header(path)?;
+        Some(file) => {
+            check_header(path, file.len())?;
             if has_log || beside(path, "-journal").exists() {
                 inspect_with_log(path)
             } else {
@@ -104,22 +109,47 @@ fn examine(path: &Path, create: bool) -> Result<Option<Metadata>, SqliteError> {
         }
         Err(error) => return Err(sort(path, &error)),
     };
-    let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map(|_| Some(file)).map_err(|error| sort(path, &error))
+    match names_of(&file) {
+        names @ 2.. => Err(SqliteError::HardLinked { path: path.to_owned(), names }),
+        _ => check_permission(path).map(|()| Some(file)),
+    }
 }
 
-fn check_header(path: &Path) -> Result<(), SqliteError> {
-    let mut header = Vec::with_capacity(100);
-    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
-    read.map_err(|error| sort(path, &error))?;
-    if !header.starts_with(MAGIC) {
-        return Err(SqliteError::NotADatabase { path: path.to_owned() });
+/// Whether the file can be written.
+fn check_permission(path: &Path) -> Result<(), SqliteError> {
+    match open_existing(path) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            check_folder(path).map_err(|error| sort(path, &error))?;
+            let reason = error.to_string();
+            Err(SqliteError::ReadOnly { path: path.to_owned(), reason })
+        }
+        opened => {
+            let opened = opened.and_then(|c| c.is_readonly(rusqlite::MAIN_DB));
+            if opened.map_err(|error| SqliteError::sort(path, &error))? {
+                let reason = "it can only be read".to_owned();
+                return Err(SqliteError::ReadOnly { path: path.to_owned(), reason });
+            }
+            Ok(())
+        }
     }
-    if header.len() < 100 {
-        return Err(corrupt(path, "it ends within its first page"));
+}
+
+/// What the first page says of itself, whatever may be in a log.
+fn check_header(path: &Path, length: u64) -> Result<(), SqliteError> {
+    let connection = open_unchanging(path)?;
+    let number = |pragma: &str| -> Result<i32, SqliteError> {
+        connection
+            .pragma_query_value(None, pragma, |row| row.get(0))
+            .map_err(|error| SqliteError::sort(path, &error))
+    };
+    match (number("application_id"), number("user_version")) {
+        (Err(error @ SqliteError::NotADatabase { .. }), _) => Err(error),
+        _ if length < MAGIC => Err(SqliteError::NotADatabase { path: path.to_owned() }),
+        _ if length < HEADER => Err(corrupt(path, "it ends within its first page")),
+        (Ok(owner), Ok(version)) => schema::check_owner(path, owner, version),
+        // The rest of the look finds out what is wrong.
+        _ => Ok(()),
     }
-    let number = |at: usize| i32::from_be_bytes([0, 1, 2, 3].map(|i| header[at + i]));
-    schema::check_owner(path, number(68), number(60))
 }
 
 fn inspect_with_log(path: &Path) -> Result<(), SqliteError> {
@@ -175,12 +205,6 @@ fn check(path: &Path, c: &Connection, own_id: Option<StoreId>) -> Result<(), Sql
         Some(verdict) if verdict != "ok" => Err(corrupt(path, &verdict)),
         _ => Ok(()),
     }
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    PathBuf::from(name)
 }
 
 fn corrupt(path: &Path, reason: &str) -> SqliteError {

@@ -22,7 +22,8 @@
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
 //! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
 //! `mailbox.rs` (which instance is served next), `long.rs` (texts that are stored apart), `tables/`
-//! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (who still lives), `inspect.rs` (a
+//! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (who still lives),
+//! `store_files.rs` (are the files still there), `inspect.rs` (a
 //! look at a file before it is opened), `schema.rs` and `migrations/`.
 
 mod url;
@@ -44,6 +45,7 @@ mod readers;
 mod commit_board;
 mod owners;
 mod file_identity;
+mod store_files;
 mod token;
 mod connection;
 mod database;

@@ -1,6 +1,5 @@
 //! Reads: on connections of their own, on the snapshot of the log, never behind the writer.
 
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,8 +11,8 @@ use crate::connection::open_reader;
 use crate::database::Db;
 use crate::error::{Failure, OpError, SqliteError};
 use crate::faults;
-use crate::file_identity::FileIdentity;
 use crate::ops::{Lasts, Op};
+use crate::store_files::StoreFiles;
 use crate::tx::Tx;
 use crate::writer::WriterHandle;
 
@@ -33,12 +32,8 @@ pub(crate) enum Readers {
 
 impl Readers {
     /// Threads that read a file.
-    pub(crate) fn of_file(
-        path: &Path,
-        identity: FileIdentity,
-        faults: &faults::Plan,
-    ) -> std::io::Result<Self> {
-        Pool::new(path, identity, faults).map(Self::Threads)
+    pub(crate) fn of_file(files: &Arc<StoreFiles>, faults: &faults::Plan) -> std::io::Result<Self> {
+        Pool::new(files, faults).map(Self::Threads)
     }
 
     /// Ends the threads, after which nothing can be read.
@@ -91,12 +86,12 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    fn new(path: &Path, identity: FileIdentity, faults: &faults::Plan) -> std::io::Result<Self> {
+    fn new(files: &Arc<StoreFiles>, faults: &faults::Plan) -> std::io::Result<Self> {
         let (sender, tasks) = channel::<Task>();
         let tasks = Arc::new(Mutex::new(tasks));
         let mut threads = Vec::with_capacity(THREADS);
         for _ in 0..THREADS {
-            let (reader, tasks) = (Reader::new(path.to_owned(), identity), Arc::clone(&tasks));
+            let (reader, tasks) = (Reader::new(Arc::clone(files)), Arc::clone(&tasks));
             let faults = faults.clone();
             let builder = std::thread::Builder::new().name("duroxide-sqlite-read".to_owned());
             threads.push(builder.spawn(move || {
@@ -154,27 +149,27 @@ fn work_off(mut reader: Reader, tasks: &Mutex<Receiver<Task>>) {
 
 /// One reading thread's connection, opened when first needed.
 struct Reader {
-    path: PathBuf,
-    identity: FileIdentity,
+    files: Arc<StoreFiles>,
     connection: Option<Connection>,
 }
 
 impl Reader {
-    fn new(path: PathBuf, identity: FileIdentity) -> Self {
-        Self { path, identity, connection: None }
+    fn new(files: Arc<StoreFiles>) -> Self {
+        Self { files, connection: None }
     }
 
     fn read<T>(
         &mut self,
         query: &(impl Fn(Db<'_>) -> Result<T, OpError> + ?Sized),
     ) -> Result<T, Failure> {
-        // A file without a name can still be read, but nobody writes it any more.
-        if FileIdentity::of(&self.path) != self.identity {
-            return Err(Failure::Storage(SqliteError::Lost { path: self.path.clone() }));
+        // Files without a name can still be read, but nobody writes them any more.
+        if let Err(lost) = self.files.check() {
+            self.connection = None;
+            return Err(Failure::Storage(lost));
         }
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => open_reader(&self.path).map_err(Failure::Storage)?,
+            None => open_reader(self.files.path()).map_err(Failure::Storage)?,
         };
         let result = in_snapshot(&mut connection, query);
         if let Err(OpError::Storage(error)) = &result {
@@ -185,7 +180,9 @@ impl Reader {
         }
         result.map_err(|error| match error {
             OpError::Refused(refusal) => Failure::Refused(refusal),
-            OpError::Storage(error) => Failure::Storage(SqliteError::sort(&self.path, &error)),
+            OpError::Storage(error) => {
+                Failure::Storage(SqliteError::sort(self.files.path(), &error))
+            }
         })
     }
 }

@@ -10,16 +10,16 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::commit_board::CommitBoard;
-use crate::connection::{open_writer, path_of};
+use crate::connection::{close_quietly, open_writer, path_of};
 use crate::database::Db;
 #[cfg(feature = "test-hooks")]
 use crate::error::Failure;
 use crate::error::SqliteError;
-use crate::file_identity::FileIdentity;
 use crate::mend::mend_if_needed;
 use crate::options::SqliteOptions;
 use crate::owners::{self, Owner};
 use crate::readers::Readers;
+use crate::store_files::{StoreFiles, real_name};
 use crate::tables::nodes;
 use crate::tx::Settings;
 use crate::url::Location;
@@ -36,6 +36,8 @@ pub struct SqliteProvider {
     pub(crate) board: Arc<CommitBoard>,
     pub(crate) clock: Arc<dyn Clock>,
     location: Location,
+    /// `None` for a store in memory.
+    files: Option<Arc<StoreFiles>>,
     thread: Option<JoinHandle<()>>,
     #[cfg(feature = "test-hooks")]
     faults: faults::Plan,
@@ -80,12 +82,20 @@ impl SqliteProvider {
     }
 
     /// Copies the write-ahead log into the database file and empties it. SQLite does so by itself
-    /// every few thousand pages; this is for those who are about to copy the file.
+    /// every few thousand pages; this keeps the log small.
+    ///
+    /// It is no step towards a copy of the file. The next commit is in the log again; and a program
+    /// that opens the database file by itself (`std::fs::copy`, `File::open`) while it has the store
+    /// open lets go, when it closes the file, of the locks that SQLite has on it for the whole process.
+    /// Copies are made with `VACUUM INTO` or the `sqlite3` command, as the guide to operations shows.
     ///
     /// # Errors
     /// If the file cannot be written, or somebody reads an older state for too long.
     pub async fn checkpoint(&self) -> Result<(), SqliteError> {
-        let Location::File { path, .. } = &self.location else { return Ok(()) };
+        let (Location::File { path, .. }, Some(files)) = (&self.location, &self.files) else {
+            return Ok(());
+        };
+        files.check_names()?;
         let checkpoint = |c: &Connection| -> Result<i64, rusqlite::Error> {
             c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         };
@@ -95,7 +105,8 @@ impl SqliteProvider {
         let run = move || {
             let location = Location::File { path: path.clone(), create: false };
             let result = open_writer(&location, crate::Durability::Full).and_then(|connection| {
-                checkpoint(&connection)
+                close_quietly(&connection)
+                    .and_then(|()| checkpoint(&connection))
                     .map_err(|error: rusqlite::Error| SqliteError::sort(&path, &error))
             });
             drop(reply.send(result));
@@ -154,6 +165,10 @@ impl SqliteProvider {
     }
 
     fn open(location: Location, options: &SqliteOptions) -> Result<Self, SqliteError> {
+        let location = match location {
+            Location::File { path, create } => Location::File { path: real_name(&path), create },
+            Location::Memory => location,
+        };
         let path = path_of(&location).to_owned();
         let clock = options.clock.clone().unwrap_or_else(|| Arc::new(WallClock));
         let id = owners::fresh_id();
@@ -174,10 +189,13 @@ impl SqliteProvider {
 
         let board = Arc::new(CommitBoard::new());
         let faults = faults::Plan::default();
-        let identity = FileIdentity::of(&path);
+        let files = match &location {
+            Location::Memory => None,
+            Location::File { path, .. } => Some(Arc::new(StoreFiles::of(path)?)),
+        };
         let config = WriterConfig {
             location: location.clone(),
-            identity,
+            files: files.clone(),
             durability: options.durability,
             clock: Arc::clone(&clock),
             settings,
@@ -187,10 +205,11 @@ impl SqliteProvider {
         };
         let (writer, thread) =
             writer::spawn(connection, config).map_err(|error| no_thread(&path, &error))?;
-        let readers = match &location {
-            Location::Memory => Readers::Writer(writer.clone()),
-            Location::File { path, .. } => Readers::of_file(path, identity, &faults)
-                .map_err(|error| no_thread(path, &error))?,
+        let readers = match &files {
+            None => Readers::Writer(writer.clone()),
+            Some(files) => {
+                Readers::of_file(files, &faults).map_err(|error| no_thread(&path, &error))?
+            }
         };
         Ok(Self {
             writer,
@@ -198,6 +217,7 @@ impl SqliteProvider {
             board,
             clock,
             location,
+            files,
             thread: Some(thread),
             #[cfg(feature = "test-hooks")]
             faults,

@@ -44,8 +44,10 @@ async fn r10_12_what_is_no_database() {
     std::fs::write(folder.file("noise.db"), noise).unwrap();
     std::fs::write(folder.file("text.db"), "Dear diary,\n").unwrap();
     std::fs::write(folder.file("byte.db"), "S").unwrap();
+    std::fs::write(folder.file("short.db"), "Dear diary, ".repeat(5)).unwrap();
+    std::fs::write(folder.file("blank.db"), [0; 50]).unwrap();
     std::fs::create_dir(folder.file("folder.db")).unwrap();
-    for name in ["noise.db", "text.db", "byte.db", "folder.db"] {
+    for name in ["noise.db", "text.db", "byte.db", "short.db", "blank.db", "folder.db"] {
         for mode in ["", "?mode=rwc"] {
             let error = refusal(&folder, &(url(&folder.file(name)) + mode)).await;
             assert!(matches!(error, SqliteError::NotADatabase { .. }), "{name}: {error}");

@@ -4,6 +4,7 @@ mod sizes;
 mod arrows;
 mod words;
 mod sql;
+mod descriptors;
 mod exceptions;
 
 use crate::Outcome;
@@ -53,6 +54,7 @@ fn check(file: &File) -> Result<Vec<Finding>, String> {
         findings.extend(sizes::check(file, &syntax));
         findings.extend(arrows::check_modules(file, &syntax));
         findings.extend(sql::check(file, &syntax));
+        findings.extend(descriptors::check(file, &syntax));
     }
     Ok(findings)
 }

@@ -11,6 +11,7 @@ use crate::error::SqliteError;
 use crate::faults;
 use crate::ops::Lasts;
 use crate::options::Durability;
+use crate::store_files::StoreFiles;
 use crate::tables::Sql;
 use crate::tx::{Notes, Tx};
 use crate::url::Location;
@@ -79,10 +80,12 @@ impl Writer {
     /// The last transaction: gives up our leases and our place.
     pub(super) fn sign_off(mut self) {
         let (node, now) = (self.config.owner.id, self.config.clock.now_ms());
-        let Some(connection) = self.connection.take() else { return };
-        if self.config.location == Location::Memory {
+        if self.config.location == Location::Memory
+            || self.check_files(StoreFiles::check_names).is_err()
+        {
             return;
         }
+        let Some(connection) = self.connection.take() else { return };
         let farewell = || -> Sql<()> {
             let connection = connection.connection();
             connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -140,13 +143,20 @@ impl Writer {
     }
 
     fn transact(&mut self, jobs: &mut [Box<dyn Job>], look: Look) -> Result<Committed, Trouble> {
-        self.reopen_if_needed().map_err(Trouble::of_store)?;
+        // A commit may also copy the log into the database: not one that others have replaced.
+        let checked = self.reopen_if_needed().and_then(|()| self.check_files(StoreFiles::check));
+        checked.map_err(Trouble::of_store)?;
         let is_synced = self.needs_sync(jobs);
         // A number of its own for every try: it tells later whether this one was committed.
         let batch = self.next_batch;
         self.next_batch += 1;
         let committed = match self.try_transact(jobs, look, is_synced, batch) {
             Ok(notes) => {
+                // Nobody hears of what nobody will find.
+                if let Err(lost) = self.check_files(StoreFiles::check_commit) {
+                    self.reset(jobs);
+                    return Err(Trouble::of_store(lost));
+                }
                 let has_written = notes.has_written;
                 self.tell(notes);
                 match has_written {
@@ -157,8 +167,7 @@ impl Writer {
             }
             Err(broken) => {
                 if let Err(trouble) = self.recover(broken, batch) {
-                    jobs.iter_mut().for_each(|job| job.reset());
-                    self.parked.reset();
+                    self.reset(jobs);
                     return Err(trouble);
                 }
                 Committed::ToDisk // It was found in the file, and the file was synced.
@@ -168,6 +177,12 @@ impl Writer {
             self.answer_held();
         }
         Ok(committed)
+    }
+
+    /// What was done for these, and for those who wait, is undone.
+    fn reset(&mut self, jobs: &mut [Box<dyn Job>]) {
+        jobs.iter_mut().for_each(|job| job.reset());
+        self.parked.reset();
     }
 
     fn try_transact(

@@ -6,8 +6,6 @@
 //! sent the message hears of it when the turn's commit has reached the disk, or, if that takes too
 //! long, after a sync of its own.
 
-use std::fs::OpenOptions;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::job::{Job, Queue};
@@ -15,9 +13,9 @@ use super::thread::Writer;
 use crate::connection::path_of;
 use crate::database::Db;
 use crate::error::SqliteError;
-use crate::faults;
 use crate::ops::Lasts;
 use crate::options::Durability;
+use crate::store_files::StoreFiles;
 use crate::tables::nodes;
 use crate::url::Location;
 
@@ -83,16 +81,20 @@ impl Writer {
         if self.held.jobs.is_empty() {
             return;
         }
-        let path = path_of(&self.config.location).to_owned();
-        if let Err(error) = sync_log(&path) {
+        if let Some(Err(error)) = self.config.files.as_ref().map(|files| files.sync()) {
             // Whether the commits are there is asked of the file, opened anew.
             tracing::warn!(target: "duroxide::providers", %error, "log not synced");
-            self.connection = None;
+            self.close_file();
         }
-        match self.reopen_if_needed() {
+        match self.reopen_if_needed().and_then(|()| self.check_files(StoreFiles::check_commit)) {
             Ok(()) => self.answer_held(),
-            Err(error) => self.held.take().into_iter().for_each(|(_, job)| job.fail(&error)),
+            Err(error) => self.fail_held(&error),
         }
+    }
+
+    /// Those who were held back hear that it did not happen.
+    pub(super) fn fail_held(&mut self, error: &SqliteError) {
+        self.held.take().into_iter().for_each(|(_, job)| job.fail(error));
     }
 
     /// After the file was opened anew: what it does not have did not happen.
@@ -123,13 +125,4 @@ impl Writer {
     fn waits_for_turns(&self, jobs: &[Box<dyn Job>]) -> bool {
         jobs.iter().chain(self.parked.iter()).any(|job| job.waits_for(Queue::Turns))
     }
-}
-
-/// Waits until all that is in the log of a file is on the disk.
-pub(super) fn sync_log(path: &Path) -> std::io::Result<()> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    faults::sync()?;
-    // SQLite has no locks on the log, so closing it here releases none.
-    OpenOptions::new().write(true).open(log)?.sync_data()
 }

@@ -1,21 +1,19 @@
 //! What becomes of a store after a failure: rolled back, reopened, or lost.
 
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::held::sync_log;
 use super::thread::Writer;
-use crate::connection::{open_writer, path_of};
+use crate::connection::{close_quietly, open_writer, path_of};
 use crate::database::{Database, Db};
 use crate::error::SqliteError;
 use crate::faults;
-use crate::file_identity::FileIdentity;
 use crate::mend::mend;
 use crate::options::Durability;
 use crate::owners;
 use crate::schema;
+use crate::store_files::StoreFiles;
 use crate::tables::{Sql, mailboxes, nodes, sessions, work};
 use crate::url::Location;
 
@@ -67,7 +65,7 @@ impl Writer {
             return Err(Trouble { error, is_about_waiting });
         }
         // Whether the commit is in the file only the file knows.
-        self.connection = None;
+        self.close_file();
         match self.reopen_if_needed() {
             Ok(()) if self.is_committed(batch) => Ok(()),
             Ok(()) => Err(Trouble { error, is_about_waiting }),
@@ -86,32 +84,54 @@ impl Writer {
 
     /// Opens the file again after it was lost sight of. Never makes one, never takes another.
     pub(super) fn reopen_if_needed(&mut self) -> Result<(), SqliteError> {
-        let Location::File { path, .. } = &self.config.location else { return Ok(()) };
+        let Some(files) = &self.config.files else { return Ok(()) };
         if self.connection.is_some() {
             return Ok(());
         }
-        if FileIdentity::of(path) != self.config.identity {
-            return Err(SqliteError::Lost { path: path.clone() });
-        }
+        let path = files.path();
+        files.check_names()?;
         faults::reopen().map_err(|error| SqliteError::sort(path, &error))?;
-        let location = Location::File { path: path.clone(), create: false };
+        let location = Location::File { path: path.to_owned(), create: false };
         let connection = open_writer(&location, self.config.durability)?;
         schema::version_of(path, &connection)?;
         nodes::insert(Db::of(&connection), self.config.owner.id, self.config.clock.now_ms())
             .map_err(|error| SqliteError::sort(path, &error))?;
-        // A log that is not there has been copied into the file, and synced.
-        match sync_log(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                let (path, reason) = (path.clone(), format!("log not synced: {error}"));
-                return Err(SqliteError::Io { path, reason });
-            }
-            _ => {}
-        }
+        files.take_up()?;
+        files.sync().map_err(|error| {
+            let (path, reason) = (path.to_owned(), format!("log not synced: {error}"));
+            SqliteError::Io { path, reason }
+        })?;
         self.watch.forget();
         self.waits_for_disk = self.config.durability == Durability::Full;
         self.connection = Some(Database::of(connection));
         self.doubt_held();
         Ok(())
+    }
+
+    /// Whether the files are those that others find; if not, nothing more is written to them.
+    pub(super) fn check_files(
+        &mut self,
+        check: impl FnOnce(&StoreFiles) -> Result<(), SqliteError>,
+    ) -> Result<(), SqliteError> {
+        let verdict = self.config.files.as_deref().map_or(Ok(()), check);
+        if let Err(lost) = &verdict {
+            self.close_file();
+            self.fail_held(lost);
+        }
+        verdict
+    }
+
+    /// Closes the file, to be opened again. What SQLite would copy from a log that nobody else finds
+    /// is left where it is.
+    pub(super) fn close_file(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let Some(files) = &self.config.files else { return };
+        if files.check_names().is_err()
+            && let Err(error) = close_quietly(connection.connection())
+        {
+            tracing::error!(target: "duroxide::providers", %error, "lost file written at the end");
+        }
+        files.let_go();
     }
 
     /// Sets rows right that make no sense; whether that was tried. Not all the time: it takes long.
@@ -151,7 +171,7 @@ impl Writer {
             if let Err(error) = freed {
                 tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
                 if !roll_back(connection) {
-                    self.connection = None;
+                    self.close_file();
                 }
                 return;
             }

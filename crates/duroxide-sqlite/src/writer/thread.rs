@@ -18,9 +18,9 @@ use crate::commit_board::CommitBoard;
 use crate::database::Database;
 use crate::error::SqliteError;
 use crate::faults;
-use crate::file_identity::FileIdentity;
 use crate::options::Durability;
 use crate::owners::Owner;
+use crate::store_files::StoreFiles;
 use crate::tx::Settings;
 use crate::url::Location;
 
@@ -37,8 +37,8 @@ const CALM: usize = 4;
 /// What a writer needs to know.
 pub(crate) struct WriterConfig {
     pub(crate) location: Location,
-    /// The file that was opened.
-    pub(crate) identity: FileIdentity,
+    /// The files that are open; `None` for a store in memory.
+    pub(crate) files: Option<Arc<StoreFiles>>,
     pub(crate) durability: Durability,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,

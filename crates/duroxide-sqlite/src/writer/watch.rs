@@ -6,9 +6,6 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::thread::Writer;
-use crate::connection::path_of;
-use crate::error::SqliteError;
-use crate::file_identity::FileIdentity;
 use crate::url::Location;
 
 /// Pause between looks while we seem to be alone.
@@ -94,14 +91,12 @@ impl Writer {
 
     /// A file that is deleted or replaced is not our store any more.
     fn notice_loss(&mut self) {
-        let path = path_of(&self.config.location);
-        if self.connection.is_none() || FileIdentity::of(path) == self.config.identity {
-            return;
+        let lost = self.config.files.as_ref().and_then(|files| files.check_names().err());
+        if let Some(error) = lost {
+            self.close_file();
+            self.fail_held(&error);
+            self.parked.drain().into_iter().for_each(|job| job.fail(&error));
         }
-        let error = SqliteError::Lost { path: path.to_owned() };
-        tracing::error!(target: "duroxide::providers", %error, "store lost");
-        self.connection = None;
-        self.parked.drain().into_iter().for_each(|job| job.fail(&error));
     }
 }
 
