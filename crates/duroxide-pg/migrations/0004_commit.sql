@@ -155,6 +155,20 @@ BEGIN
 END
 $body$;
 
+-- The keys of the instances that activities belong to, in their order; null if an activity is gone.
+CREATE FUNCTION duroxide.keys_of_work(p_seqs bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    -- The mailbox is named first, as everywhere.
+    RETURN array(
+        SELECT o.instance FROM unnest(p_seqs) WITH ORDINALITY u(seq, n)
+        LEFT JOIN (
+            SELECT m.instance, w.seq FROM duroxide.mailbox m
+            JOIN duroxide.work w ON w.instance = m.instance) o ON o.seq = u.seq
+        ORDER BY u.n);
+END
+$body$;
+
 -- Takes the activities of direct turns out, and puts their instances under locks that the commit uses
 -- up. Nothing was taken with them: messages there are none.
 CREATE FUNCTION duroxide.begin_direct(
@@ -235,12 +249,11 @@ BEGIN
         PERFORM duroxide.note_pins(p_pins);
     END IF;
     IF cardinality(d_turns) > 0 THEN
-        -- The mailbox is named first, as everywhere.
-        FOR v_row IN SELECT u.turn, m.instance FROM duroxide.mailbox m
-            JOIN duroxide.work w ON w.instance = m.instance
-            JOIN unnest(d_turns, d_seqs) u(turn, seq) ON u.seq = w.seq
+        FOR v_row IN SELECT u.turn, u.key
+            FROM unnest(d_turns, duroxide.keys_of_work(d_seqs)) u(turn, key)
+            WHERE u.key IS NOT NULL
         LOOP
-            p_keys[v_row.turn] := v_row.instance;
+            p_keys[v_row.turn] := v_row.key;
         END LOOP;
     END IF;
     v_others := '{}';

@@ -5,6 +5,7 @@ mod arrows;
 mod words;
 mod sql;
 mod descriptors;
+mod locks;
 mod exceptions;
 
 use crate::Outcome;
@@ -33,8 +34,10 @@ pub(crate) fn run() -> Outcome {
     let mut exceptions = Exceptions::parse(&files::read(EXCEPTIONS)?)?;
     let mut findings = Vec::new();
     for file in &files {
-        findings.extend(check(file)?.into_iter().filter(|found| !exceptions.excuse(&found.place)));
+        findings.extend(check(file)?);
     }
+    findings.extend(locks::check_all(&files));
+    findings.retain(|found| !exceptions.excuse(&found.place));
     findings.extend(exceptions.unused().map(|place| {
         Finding::new(EXCEPTIONS, format!("{place} needs no exception (any more): remove the line"))
     }));

@@ -322,6 +322,7 @@ macro_rules! __provider_validations {
                 G what_many_send_at_once_is_all_there,
                 G workers_never_share_an_activity,
                 G nothing_is_lost_between_send_and_commit,
+                G nothing_is_lost_between_executions,
             }
             big_batches {
                 G a_thousand_messages_are_one_turn,

@@ -54,6 +54,8 @@ mutants! {
     LosesOutput => "management::test_get_execution_info",
     /// A commit loses the first turn of the next execution that comes with it.
     LosesSuccessor => "succession::two_turns_are_one_commit",
+    /// A turn after a continue-as-new names the execution before.
+    NamesOldExecution => "concurrency::nothing_is_lost_between_executions",
     /// A commit with a successor is two commits, the second without its lock.
     SplitsSuccession => "succession::both_turns_or_neither",
     /// A message that begins the next execution keeps the oldest hundred of what it carries.

@@ -61,7 +61,8 @@ impl Provider for MutantProvider {
 
     /// Others are wrong in what they do with each turn, which is seen best one at a time.
     fn commits_successors(&self) -> bool {
-        let of_successors = [Mutant::LosesSuccessor, Mutant::SplitsSuccession];
+        let of_successors =
+            [Mutant::LosesSuccessor, Mutant::SplitsSuccession, Mutant::NamesOldExecution];
         self.mutant.is_none_or(|mutant| of_successors.contains(&mutant))
     }
 

@@ -162,6 +162,7 @@ impl MutantProvider {
                 let first = self.inner.read_with_execution(&item.instance, 1).await;
                 item.history = first.unwrap_or_default();
             }
+            Some(Mutant::NamesOldExecution) if 1 < item.execution_id => item.execution_id -= 1,
             Some(Mutant::ForgetsVersion) => item.version = "unknown".to_owned(),
             Some(Mutant::HidesDamage) => item.history_error = None,
             Some(Mutant::LosesSnapshot) => item.kv_snapshot.clear(),

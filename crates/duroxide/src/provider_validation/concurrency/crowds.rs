@@ -166,7 +166,7 @@ fn kept_order(lab: &Lab, messages: &[WorkItem], each: usize) {
 
 /// Messages named `<sender> <number>`: everybody's numbers are complete and ascend.
 #[track_caller]
-fn kept_order_of(lab: &Lab, messages: &[WorkItem], senders: usize, each: usize) {
+pub(super) fn kept_order_of(lab: &Lab, messages: &[WorkItem], senders: usize, each: usize) {
     let mut numbers = BTreeMap::<&str, Vec<u32>>::new();
     for message in messages {
         if let WorkItem::ExternalRaised { name, .. } = message

@@ -1,6 +1,7 @@
 //! Many at a time: what is done with one lock happens once, and nobody gets in the way of others.
 
 mod crowds;
+mod loops;
 mod races;
 
 use std::future::Future;
@@ -11,6 +12,7 @@ use super::lab::Lab;
 use crate::providers::ProviderError;
 
 pub use crowds::*;
+pub use loops::*;
 pub use races::*;
 
 const SECTION: &str = "fetching-a-turn";
