@@ -76,8 +76,8 @@
 //! | channels | [`schedule_wait`](OrchestrationContext::schedule_wait), [`dequeue_event`](OrchestrationContext::dequeue_event) |
 //! | logs | [`trace_info`](OrchestrationContext::trace_info), silent during replay |
 //!
-//! Branches, loops, helper functions, `match`, `?`, and `tokio::select!` and `tokio::join!` (with
-//! `biased;`) over durable futures are all fine. Code that does something else than its history says
+//! Branches, loops, helper functions, `match`, `?`, the combinators of the `futures` crate, and
+//! `tokio::select!` and `tokio::join!` (with `biased;`) over durable futures are all fine. Code that does something else than its history says
 //! fails with [`ConfigErrorKind::Nondeterminism`]; code changes go through
 //! [versions](runtime::registry::RegistryBuilder).
 //!

@@ -1,5 +1,7 @@
 //! Driving a context without an engine: hidden helpers for tools and tests (R4.100).
 
+use std::task::Waker;
+
 use super::{CompletionResult, OrchestrationContext};
 use crate::model::Action;
 
@@ -24,7 +26,8 @@ impl OrchestrationContext {
 
     /// Delivers the result of a schedule event.
     pub fn deliver_result(&self, event_id: u64, result: CompletionResult) {
-        self.state().tokens.deliver(event_id, result);
+        let waker = self.state().tokens.deliver(event_id, result);
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Registers a positional wait.
@@ -34,16 +37,19 @@ impl OrchestrationContext {
 
     /// Delivers an external event.
     pub fn deliver_external_event(&self, name: String, data: String) {
-        self.state().signals.deliver(&name, &data);
+        let (_, waker) = self.state().deliver_signal(&name, &data);
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Registers a dequeue.
     pub fn bind_queue_subscription(&self, event_id: u64, name: &str) {
-        self.state().bind_dequeue(event_id, name);
+        let waker = self.state().bind_dequeue(event_id, name);
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Delivers a queue message.
     pub fn deliver_queue_message(&self, name: String, data: String) {
-        self.state().queues.deliver(&name, &data);
+        let waker = self.state().deliver_message(&name, &data);
+        waker.into_iter().for_each(Waker::wake);
     }
 }

@@ -1,11 +1,12 @@
-//! join and select. No waker ever fires inside a turn, so these poll every unfinished child on each
-//! pass, in argument order (R3.124, R3.125).
+//! join and select. A join of many polls those that were woken; those of two or three poll all their
+//! unfinished children on each pass, in argument order (R3.124, R3.125).
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use super::OrchestrationContext;
+use super::branches::Branches;
 
 /// Which of two futures won, with its value.
 ///
@@ -100,17 +101,9 @@ impl OrchestrationContext {
     where
         F: Future<Output = T>,
     {
-        let mut branches: Vec<_> =
-            futures.into_iter().map(|future| (Box::pin(Some(future)), None)).collect();
-        poll_fn(|cx| {
-            for (future, value) in &mut branches {
-                poll_unfinished(future.as_mut(), value, cx);
-            }
-            let all_done = branches.iter().all(|(_, value)| value.is_some());
-            if all_done { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-        branches.into_iter().filter_map(|(_, value)| value).collect()
+        let mut branches = Branches::new(futures, self.inner.wakes.then(|| self.wakeup()));
+        poll_fn(|cx| branches.poll(cx)).await;
+        branches.into_values()
     }
 
     /// Waits for both.

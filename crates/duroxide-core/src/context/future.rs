@@ -2,8 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
+use super::state::Dropped;
 use super::{CompletionResult, OrchestrationContext};
 use crate::model::Action;
 
@@ -144,10 +145,10 @@ fn set_tag(ctx: &OrchestrationContext, token: u64, new_tag: String) -> bool {
 impl<T> Future for DurableFuture<T> {
     type Output = T;
 
-    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<T> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = self.get_mut();
         if let State::Waiting(waiting) = &this.state {
-            let result = waiting.ctx.state().poll_token(waiting.token);
+            let result = waiting.ctx.poll_token(waiting.token, cx.waker());
             let Some(result) = result else { return Poll::Pending };
             if let State::Waiting(waiting) = this.take_state() {
                 // The lock is free here: decoding may run user code, and may panic (R2.95).
@@ -167,7 +168,9 @@ impl<T> Unpin for DurableFuture<T> {}
 impl<T> Drop for DurableFuture<T> {
     fn drop(&mut self) {
         if let State::Waiting(waiting) = &self.state {
-            waiting.ctx.state().drop_token(waiting.token);
+            let Dropped { kept, woken } = waiting.ctx.state().drop_token(waiting.token);
+            drop(kept); // Not under the lock: a waker is anybody's.
+            woken.into_iter().for_each(Waker::wake);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! tokens to event ids, and delivers results into the state that the futures read.
 
 mod state;
+mod wakeup;
 mod tokens;
 mod signals;
 mod queues;
@@ -18,6 +19,7 @@ mod store;
 mod syscalls;
 mod continue_as_new;
 mod trace;
+mod branches;
 mod combinators;
 mod handler;
 mod by_hand;
@@ -26,6 +28,7 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use crate::model::version::ReplayRules;
 use crate::model::{Action, Event, KvEntry, SystemStats};
@@ -37,6 +40,7 @@ pub use tokens::CompletionResult;
 
 pub(crate) use state::{ContextState, Emitted};
 pub(crate) use tokens::Operation;
+pub(crate) use wakeup::Wakeup;
 
 /// An orchestration's handle on everything durable. Cheap to clone; all clones share one state.
 #[derive(Clone)]
@@ -47,6 +51,9 @@ pub struct OrchestrationContext {
 struct ContextInner {
     identity: Identity,
     replaying: AtomicBool,
+    /// Whether futures wake who waits for them. In older executions everybody is polled each time.
+    wakes: bool,
+    wakeup: Arc<Wakeup>,
     state: Mutex<ContextState>,
 }
 
@@ -94,8 +101,15 @@ impl OrchestrationContext {
 
     /// A context for one turn.
     pub(crate) fn begin(identity: Identity, beginning: Beginning) -> Self {
-        let state = Mutex::new(ContextState::new(beginning));
-        Self { inner: Arc::new(ContextInner { identity, replaying: AtomicBool::new(true), state }) }
+        Self {
+            inner: Arc::new(ContextInner {
+                identity,
+                replaying: AtomicBool::new(true),
+                wakes: beginning.rules.strict,
+                wakeup: Arc::default(),
+                state: Mutex::new(ContextState::new(beginning)),
+            }),
+        }
     }
 
     /// The instance running this code.
@@ -140,6 +154,30 @@ impl OrchestrationContext {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.inner.identity
+    }
+
+    /// The end of all wakers of this execution.
+    pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {
+        &self.inner.wakeup
+    }
+
+    /// What a future sees when polled; if that is nothing, it is woken when there is something.
+    fn poll_token(&self, token: u64, waker: &Waker) -> Option<CompletionResult> {
+        let mut state = self.state();
+        let (result, kept) = state.poll_token(token);
+        let is_known = state.tokens.keeps_waker(token, waker);
+        drop(state);
+        drop(kept); // Anybody's, like the one that is cloned: not under the lock.
+        if result.is_some() || is_known || !self.inner.wakes {
+            return result;
+        }
+        // Polled by another task, say: nobody there would be woken in the same place again.
+        if self.inner.wakeup.counts() && !waker.will_wake(Waker::noop()) {
+            let waker = waker.clone();
+            let replaced = self.state().tokens.keep_waker(token, waker);
+            drop(replaced);
+        }
+        None
     }
 
     /// The shared state. User code runs between locks, never under one (R2.95), so a poisoned lock

@@ -18,8 +18,8 @@ struct Mailbox {
     messages: Vec<Message>,
     /// Indexes of unread messages, ascending.
     unread: VecDeque<usize>,
-    /// Dequeues registered so far.
-    registered: usize,
+    /// Dequeues registered so far, by raw index: their event ids.
+    registered: Vec<u64>,
     /// Raw indexes of cancelled dequeues, ascending.
     cancelled: Vec<usize>,
     /// Raw indexes of dequeues that are neither resolved nor cancelled, ascending.
@@ -38,20 +38,24 @@ impl Queues {
         Self { mailboxes: HashMap::new(), readers: IdMap::default(), arrivals: 0, exact }
     }
 
-    pub(crate) fn subscribe(&mut self, event_id: u64, name: &str) {
+    /// Registers a dequeue. Whether there is a message for it.
+    pub(crate) fn subscribe(&mut self, event_id: u64, name: &str) -> bool {
         let mailbox = self.mailboxes.entry(name.to_owned()).or_default();
-        self.readers.insert(event_id, (name.to_owned(), mailbox.registered));
-        mailbox.waiting.push_back(mailbox.registered);
-        mailbox.registered += 1;
+        let raw = mailbox.registered.len();
+        self.readers.insert(event_id, (name.to_owned(), raw));
+        mailbox.registered.push(event_id);
+        mailbox.waiting.push_back(raw);
+        mailbox.waiting.len() <= mailbox.unread.len()
     }
 
-    /// Messages are kept whether or not anyone waits (R3.151).
-    pub(crate) fn deliver(&mut self, name: &str, data: &str) {
+    /// Messages are kept whether or not anyone waits (R3.151). The dequeue that can read it.
+    pub(crate) fn deliver(&mut self, name: &str, data: &str) -> Option<u64> {
         let mailbox = self.mailboxes.entry(name.to_owned()).or_default();
         mailbox.unread.push_back(mailbox.messages.len());
         let message = Message { arrival: self.arrivals, data: data.to_owned(), read: false };
         mailbox.messages.push(message);
         self.arrivals += 1;
+        mailbox.last_reader()
     }
 
     /// Reads the message a dequeue is entitled to.
@@ -61,29 +65,22 @@ impl Queues {
         let index = mailbox.entitled(raw, exact)?;
         let message = mailbox.messages.get_mut(index)?;
         message.read = true;
-        let data = message.data.clone();
+        // The inherited rule may hand a message out twice.
+        let data = if exact { std::mem::take(&mut message.data) } else { message.data.clone() };
         remove_sorted(&mut mailbox.unread, index);
         remove_sorted(&mut mailbox.waiting, raw);
         Some(data)
     }
 
     /// A dequeue is given up; messages stay for the next one (R3.160). A resolved dequeue keeps the
-    /// message it has read (R3.156).
-    pub(crate) fn cancel(&mut self, event_id: u64) {
-        let Some((mailbox, raw)) = self.mailbox_of(event_id) else { return };
-        if !remove_sorted(&mut mailbox.waiting, raw) {
-            return;
-        }
+    /// message it has read (R3.156). The dequeue that moves up to a message by that.
+    pub(crate) fn cancel(&mut self, event_id: u64) -> Option<u64> {
+        let (mailbox, raw) = self.mailbox_of(event_id)?;
+        let place = remove_sorted(&mut mailbox.waiting, raw)?;
         if let Err(place) = mailbox.cancelled.binary_search(&raw) {
             mailbox.cancelled.insert(place, raw);
         }
-    }
-
-    /// Whether some live dequeue has a message to read.
-    pub(crate) fn any_readable(&self) -> bool {
-        self.mailboxes.values().any(|mailbox| {
-            mailbox.waiting.front().is_some_and(|raw| mailbox.entitled(*raw, self.exact).is_some())
-        })
+        (place < mailbox.unread.len()).then(|| mailbox.last_reader()).flatten()
     }
 
     /// Messages nobody read, in order of arrival (R3.112).
@@ -104,6 +101,12 @@ impl Queues {
 }
 
 impl Mailbox {
+    /// The dequeue that is entitled to the last unread message, by the exact rule.
+    fn last_reader(&self) -> Option<u64> {
+        let raw = self.waiting.get(self.unread.len().checked_sub(1)?)?;
+        self.registered.get(*raw).copied()
+    }
+
     /// The message a waiting dequeue may read.
     ///
     /// Exact: the k-th waiting dequeue gets the k-th unread message, so that nothing is read twice
@@ -121,9 +124,9 @@ impl Mailbox {
     }
 }
 
-fn remove_sorted(sorted: &mut VecDeque<usize>, value: usize) -> bool {
-    match sorted.binary_search(&value) {
-        Ok(place) => sorted.remove(place).is_some(),
-        Err(_) => false,
-    }
+/// Removes a value; where it stood.
+fn remove_sorted(sorted: &mut VecDeque<usize>, value: usize) -> Option<usize> {
+    let place = sorted.binary_search(&value).ok()?;
+    sorted.remove(place);
+    Some(place)
 }

@@ -15,8 +15,8 @@ pub(crate) struct Signals {
 
 #[derive(Default)]
 struct Channel {
-    /// Waits registered so far.
-    registered: usize,
+    /// Waits registered so far, by raw index: their event ids.
+    registered: Vec<u64>,
     /// Raw indexes of cancelled waits, ascending.
     cancelled: Vec<usize>,
     /// Signals that found an open slot, in order.
@@ -27,18 +27,16 @@ impl Signals {
     /// Gives a wait the next raw index of its name (R3.81).
     pub(crate) fn subscribe(&mut self, event_id: u64, name: &str) {
         let channel = self.channels.entry(name.to_owned()).or_default();
-        self.waits.insert(event_id, (name.to_owned(), channel.registered));
-        channel.registered += 1;
+        self.waits.insert(event_id, (name.to_owned(), channel.registered.len()));
+        channel.registered.push(event_id);
     }
 
-    /// Delivers a signal if a slot is open for it; early ones are not kept (R3.57).
-    pub(crate) fn deliver(&mut self, name: &str, data: &str) -> bool {
-        let Some(channel) = self.channels.get_mut(name) else { return false };
-        let has_open_slot = channel.registered - channel.cancelled.len() > channel.delivered.len();
-        if has_open_slot {
-            channel.delivered.push(data.to_owned());
-        }
-        has_open_slot
+    /// Delivers a signal if a slot is open for it; early ones are not kept (R3.57). Whose slot it is.
+    pub(crate) fn deliver(&mut self, name: &str, data: &str) -> Option<u64> {
+        let channel = self.channels.get_mut(name)?;
+        let wait = channel.wait_at(channel.delivered.len())?;
+        channel.delivered.push(data.to_owned());
+        Some(wait)
     }
 
     /// The signal in a wait's slot (R3.82).
@@ -82,6 +80,18 @@ impl Channel {
         }
     }
 
+    /// The live wait at a slot.
+    fn wait_at(&self, slot: usize) -> Option<u64> {
+        // As many are cancelled before it as stand no further back than the slot, not counting
+        // themselves.
+        let (mut low, mut high) = (0, self.cancelled.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.cancelled[middle] - middle <= slot { low = middle + 1 } else { high = middle }
+        }
+        self.registered.get(slot + low).copied()
+    }
+
     fn cancel(&mut self, raw: usize) {
         if let Err(place) = self.cancelled.binary_search(&raw) {
             self.cancelled.insert(place, raw);
@@ -111,9 +121,13 @@ mod topics {
             *raw += 1;
         }
 
-        pub(crate) fn deliver_topic(&mut self, name: &str, topic: &str, data: &str) {
+        /// The wait it is for, if there is one already.
+        pub(crate) fn deliver_topic(&mut self, name: &str, topic: &str, data: &str) -> Option<u64> {
             let address = (name.to_owned(), topic.to_owned());
-            self.topics.delivered.entry(address).or_default().push(data.to_owned());
+            let delivered = self.topics.delivered.entry(address.clone()).or_default();
+            let place = (address, delivered.len());
+            delivered.push(data.to_owned());
+            self.topics.waits.iter().find(|(_, wait)| **wait == place).map(|(id, _)| *id)
         }
 
         pub(crate) fn take_topic(&self, event_id: u64) -> Option<String> {

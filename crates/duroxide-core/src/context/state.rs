@@ -1,6 +1,7 @@
 //! What one execution knows. Each field owns one concept and its rules.
 
 use std::panic::Location;
+use std::task::Waker;
 
 use super::Beginning;
 use super::kv::Kv;
@@ -41,8 +42,15 @@ pub(crate) struct PollCount {
     pub(crate) pending: usize,
     /// Dequeues that took a message.
     pub(crate) dequeued: usize,
-    /// Dequeues with a place in a mailbox that were given up.
-    pub(crate) places_freed: usize,
+}
+
+/// What the end of a future leaves to be done outside the lock.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    /// Who waited for it.
+    pub(crate) kept: Option<Waker>,
+    /// Who can read in its stead.
+    pub(crate) woken: Option<Waker>,
 }
 
 impl ContextState {
@@ -97,23 +105,34 @@ impl ContextState {
         self.signals.subscribe(event_id, name);
     }
 
-    /// Opens the place of a bound dequeue.
-    pub(crate) fn bind_dequeue(&mut self, event_id: u64, name: &str) {
-        self.queues.subscribe(event_id, name);
+    /// Opens the place of a bound dequeue. Who can read now is to be woken.
+    #[must_use = "somebody waits for it"]
+    pub(crate) fn bind_dequeue(&mut self, event_id: u64, name: &str) -> Option<Waker> {
+        let is_readable = self.queues.subscribe(event_id, name);
         // R3.154: dropped before it was bound, it reserves nothing.
         if self.rules.drops_count_at_once && self.tokens.fate_of(event_id) == Some(Fate::Dropped) {
-            self.queues.cancel(event_id);
+            return self.cancel_dequeue(event_id);
         }
+        is_readable.then(|| self.tokens.take_waker_of(event_id)).flatten()
     }
 
-    /// What a future sees when polled. A result is handed out once.
-    pub(crate) fn poll_token(&mut self, token: u64) -> Option<CompletionResult> {
-        let result = self.result_of(token);
-        match &result {
-            Some(_) => self.tokens.finish(token, Fate::Returned),
-            None => self.polls.pending += 1,
+    /// Takes a dequeue out of its mailbox. Who can read in its stead is to be woken.
+    #[must_use = "somebody waits for it"]
+    pub(crate) fn cancel_dequeue(&mut self, event_id: u64) -> Option<Waker> {
+        let next = self.queues.cancel(event_id)?;
+        self.tokens.take_waker_of(next)
+    }
+
+    /// What a future sees when polled, and who waited for it if that is its result, which is handed
+    /// out once.
+    pub(crate) fn poll_token(&mut self, token: u64) -> (Option<CompletionResult>, Option<Waker>) {
+        match self.result_of(token) {
+            Some(result) => (Some(result), self.tokens.finish(token, Fate::Returned)),
+            None => {
+                self.polls.pending += 1;
+                (None, None)
+            }
         }
-        result
     }
 
     fn result_of(&mut self, token: u64) -> Option<CompletionResult> {
@@ -135,22 +154,20 @@ impl ContextState {
     }
 
     /// A future was dropped before it returned its value: a decision to cancel (R3.100).
-    pub(crate) fn drop_token(&mut self, token: u64) {
+    pub(crate) fn drop_token(&mut self, token: u64) -> Dropped {
         if self.frozen {
-            return;
+            return Dropped { kept: self.tokens.take_waker(token), woken: None };
         }
-        self.tokens.finish(token, Fate::Dropped);
-        if !self.rules.drops_count_at_once {
-            return;
-        }
-        match self.tokens.lookup(token) {
-            Some((Operation::Wait, Some(event_id))) => self.signals.give_up(event_id),
-            Some((Operation::Dequeue, Some(event_id))) => {
-                self.queues.cancel(event_id);
-                self.polls.places_freed += 1;
+        let kept = self.tokens.finish(token, Fate::Dropped);
+        let mut woken = None;
+        if self.rules.drops_count_at_once {
+            match self.tokens.lookup(token) {
+                Some((Operation::Wait, Some(event_id))) => self.signals.give_up(event_id),
+                Some((Operation::Dequeue, Some(event_id))) => woken = self.cancel_dequeue(event_id),
+                _ => {}
             }
-            _ => {}
         }
+        Dropped { kept, woken }
     }
 
     /// The moment at which dropped dequeues stop counting under the old rules (R3.64). Under the new
@@ -163,6 +180,21 @@ impl ContextState {
         for (_, event_id) in dropped.filter(|(operation, _)| *operation == Operation::Dequeue) {
             self.queues.cancel(event_id);
         }
+    }
+
+    /// Takes in a signal, if somebody waits for one of its name: whether, and who is to be woken.
+    pub(crate) fn deliver_signal(&mut self, name: &str, data: &str) -> (bool, Option<Waker>) {
+        match self.signals.deliver(name, data) {
+            Some(wait) => (true, self.tokens.take_waker_of(wait)),
+            None => (false, None),
+        }
+    }
+
+    /// Takes in a message. Who can read it is to be woken.
+    #[must_use = "somebody waits for it"]
+    pub(crate) fn deliver_message(&mut self, name: &str, data: &str) -> Option<Waker> {
+        let dequeue = self.queues.deliver(name, data)?;
+        self.tokens.take_waker_of(dequeue)
     }
 
     /// Ends the turn for the futures: what is dropped from now on was alive until its end.

@@ -1,6 +1,8 @@
 //! Tokens: each scheduling call gets the next number, which links its future to its action before
 //! the action has an event id (R1.9, R3.12).
 
+use std::task::Waker;
+
 use crate::id_map::IdMap;
 
 /// What a token stands for.
@@ -51,6 +53,10 @@ pub(crate) struct Tokens {
     by_event: IdMap<u64>,
     /// Tokens whose futures were dropped since [`Tokens::take_dropped`] was last called.
     dropped: Vec<u64>,
+    /// How many futures would wake somebody.
+    awaited: usize,
+    /// How many futures have returned their values.
+    returned: usize,
 }
 
 struct Slot {
@@ -58,12 +64,14 @@ struct Slot {
     event_id: Option<u64>,
     result: Option<CompletionResult>,
     fate: Fate,
+    /// Whom to wake when there is a result.
+    waker: Option<Waker>,
 }
 
 impl Tokens {
     pub(crate) fn issue(&mut self, operation: Operation) -> u64 {
         let fate = if operation == Operation::Note { Fate::Returned } else { Fate::Open };
-        self.slots.push(Slot { operation, event_id: None, result: None, fate });
+        self.slots.push(Slot { operation, event_id: None, result: None, fate, waker: None });
         self.slots.len() as u64
     }
 
@@ -89,31 +97,77 @@ impl Tokens {
         self.slot(*token).map(|slot| slot.fate)
     }
 
-    /// Stores a result for the future of a schedule event. Nobody may be left to read it.
-    pub(crate) fn deliver(&mut self, event_id: u64, result: CompletionResult) {
-        let token = self.by_event.get(event_id).copied();
-        let Some(slot) = token.and_then(|token| self.slot_mut(token)) else { return };
+    /// Stores a result for the future of a schedule event. Nobody may be left to read it. Who waits
+    /// is to be woken.
+    #[must_use = "somebody waits for it"]
+    pub(crate) fn deliver(&mut self, event_id: u64, result: CompletionResult) -> Option<Waker> {
+        let token = self.by_event.get(event_id).copied()?;
+        let slot = self.slot_mut(token)?;
         // A result nobody can read any more would only take up memory.
-        if slot.fate == Fate::Open && suits(slot.operation, &result) {
-            slot.result = Some(result);
+        if slot.fate != Fate::Open || !suits(slot.operation, &result) {
+            return None;
         }
+        slot.result = Some(result);
+        self.take_waker(token)
+    }
+
+    /// Whether this waker is the one that will be woken.
+    pub(crate) fn keeps_waker(&self, token: u64, waker: &Waker) -> bool {
+        let kept = self.slot(token).and_then(|slot| slot.waker.as_ref());
+        kept.is_some_and(|kept| kept.will_wake(waker))
+    }
+
+    /// Keeps whom to wake; the one before.
+    pub(crate) fn keep_waker(&mut self, token: u64, waker: Waker) -> Option<Waker> {
+        let Some(slot) = self.slot_mut(token) else { return Some(waker) };
+        if slot.fate != Fate::Open {
+            return Some(waker);
+        }
+        let before = slot.waker.replace(waker);
+        self.awaited += usize::from(before.is_none());
+        before
+    }
+
+    /// Who waits for the future of a schedule event, to be woken.
+    pub(crate) fn take_waker_of(&mut self, event_id: u64) -> Option<Waker> {
+        let token = self.by_event.get(event_id).copied()?;
+        self.take_waker(token)
+    }
+
+    pub(crate) fn take_waker(&mut self, token: u64) -> Option<Waker> {
+        let waker = self.slot_mut(token)?.waker.take();
+        self.awaited -= usize::from(waker.is_some());
+        waker
+    }
+
+    /// Whether any event could wake the code.
+    pub(crate) fn is_any_awaited(&self) -> bool {
+        0 < self.awaited
+    }
+
+    /// How many futures have returned their values so far.
+    pub(crate) fn returned(&self) -> usize {
+        self.returned
     }
 
     pub(crate) fn take_result(&mut self, token: u64) -> Option<CompletionResult> {
         self.slot_mut(token)?.result.take()
     }
 
-    /// Ends a future; the first end counts.
-    pub(crate) fn finish(&mut self, token: u64, fate: Fate) {
-        let Some(slot) = self.slot_mut(token) else { return };
+    /// Ends a future; the first end counts. Who waited for it.
+    pub(crate) fn finish(&mut self, token: u64, fate: Fate) -> Option<Waker> {
+        let slot = self.slot_mut(token)?;
         if slot.fate != Fate::Open {
-            return;
+            return None;
         }
         slot.fate = fate;
         slot.result = None;
-        if fate == Fate::Dropped {
-            self.dropped.push(token);
+        match fate {
+            Fate::Dropped => self.dropped.push(token),
+            Fate::Returned => self.returned += 1,
+            Fate::Open => {}
         }
+        self.take_waker(token)
     }
 
     /// Schedule events whose futures were dropped and not taken yet.

@@ -16,6 +16,9 @@ pub const MAX_KV_VALUE_BYTES: usize = 65_536;
 /// Rounds of one turn in which the code asks for more without anything having resolved. Only code
 /// that schedules on every poll gets there; without a limit such a turn would never end.
 pub const MAX_IDLE_ROUNDS: usize = 100;
+/// Polls of one turn in which code wakes itself, or one part of it another, without any durable result
+/// in between. Nothing but an endless loop gets there.
+pub const MAX_IDLE_POLLS: usize = 100_000;
 /// System calls resolved inside one turn. Further ones go through the worker queue, so that a loop
 /// of them commits now and then.
 pub const MAX_SYSTEM_CALLS_PER_TURN: usize = 1_000;

@@ -1,5 +1,7 @@
 //! One recorded event into the context's state (R3.44 – R3.62).
 
+use std::task::Waker;
+
 use super::divergence::Divergence;
 use super::execution::Execution;
 use super::index::Class;
@@ -8,6 +10,8 @@ use crate::model::{Event, EventKind};
 
 impl Execution {
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Box<Divergence>> {
+        self.idle_polls = 0;
+        self.is_binding = true; // Unless it is one of those further down.
         if let Some(class) = Class::of(&event.kind) {
             return self.bind_schedule(event, class);
         }
@@ -22,18 +26,30 @@ impl Execution {
             #[cfg(feature = "replay-version-test")]
             EventKind::ExternalSubscribed2 { name, topic } => {
                 self.bind_schedule(event, Class::Wait)?;
-                self.ctx.state().signals.subscribe_topic(event.event_id, name, topic);
-                self.must_poll = true; // Arrivals are matched by index: its own may be there.
+                self.subscribe_topic(event.event_id, name, topic);
                 Ok(())
             }
-            _ => match completion_of(&event.kind) {
-                Some(result) => self.complete(event, result),
-                None => {
-                    self.arrive(event);
-                    Ok(())
+            _ => {
+                self.is_binding = false;
+                match completion_of(&event.kind) {
+                    Some(result) => self.complete(event, result),
+                    None => {
+                        self.arrive(event);
+                        Ok(())
+                    }
                 }
-            },
+            }
         }
+    }
+
+    /// Arrivals are matched by index: its own may be there.
+    #[cfg(feature = "replay-version-test")]
+    pub(super) fn subscribe_topic(&mut self, event_id: u64, name: &str, topic: &str) {
+        let mut state = self.ctx.state();
+        state.signals.subscribe_topic(event_id, name, topic);
+        let waker = state.tokens.take_waker_of(event_id);
+        drop(state);
+        self.wake(waker);
     }
 
     /// A result for an open schedule (R3.53 – R3.56).
@@ -48,8 +64,8 @@ impl Execution {
         }
         self.open_work = self.open_work.saturating_sub(usize::from(class.is_work()));
         self.open.remove(source);
-        self.ctx.state().tokens.deliver(source, result);
-        self.must_poll = true;
+        let waker = self.ctx.state().tokens.deliver(source, result);
+        self.wake(waker);
         Ok(())
     }
 
@@ -58,36 +74,46 @@ impl Execution {
         let mut state = self.ctx.state();
         match &event.kind {
             EventKind::ExternalEvent { name, data } => {
-                let delivered = state.signals.deliver(name, data);
+                let (delivered, waker) = state.deliver_signal(name, data);
                 drop(state);
-                self.must_poll |= delivered;
-                if !delivered {
-                    self.warn_early(name);
+                match delivered {
+                    true => self.wake(waker),
+                    false => self.warn_early(name),
                 }
             }
             EventKind::QueueEventDelivered { name, data } => {
-                state.queues.deliver(name, data);
+                let waker = state.deliver_message(name, data);
                 drop(state);
-                self.must_poll = true;
+                self.wake(waker);
             }
             #[cfg(feature = "replay-version-test")]
             EventKind::ExternalEvent2 { name, topic, data } => {
-                state.signals.deliver_topic(name, topic, data);
+                let wait = state.signals.deliver_topic(name, topic, data);
+                let waker = wait.and_then(|wait| state.tokens.take_waker_of(wait));
                 drop(state);
-                self.must_poll = true;
+                self.wake(waker);
             }
             EventKind::ExternalSubscribedCancelled { .. } => {
-                if let Some(source) = event.source_event_id {
-                    state.signals.cancel(source);
+                match event.source_event_id {
+                    // Nobody moves up to a signal, so nobody has to be woken.
+                    Some(source) if self.rules.strict => state.signals.give_up(source),
+                    Some(source) => state.signals.cancel(source),
+                    None => {}
                 }
             }
             EventKind::QueueSubscriptionCancelled { .. } => {
-                if let Some(source) = event.source_event_id {
-                    state.queues.cancel(source);
-                }
+                let waker = event.source_event_id.and_then(|source| state.cancel_dequeue(source));
+                drop(state);
+                waker.into_iter().for_each(Waker::wake);
             }
             _ => {}
         }
+    }
+
+    /// Somebody may go on: whoever waits is woken, and where nobody is ever woken, all are polled.
+    pub(super) fn wake(&mut self, waker: Option<Waker>) {
+        self.must_poll = true;
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Once, when it happens: replay meets the same event again and again.

@@ -61,17 +61,19 @@ impl Execution {
 
     /// Registers a schedule whose token is bound.
     pub(super) fn open(&mut self, event: &Event, class: Class) {
-        let mut state = self.ctx.state();
         match &event.kind {
-            EventKind::ExternalSubscribed { name } => state.bind_wait(event.event_id, name),
-            EventKind::QueueSubscribed { name } => state.bind_dequeue(event.event_id, name),
+            EventKind::ExternalSubscribed { name } => {
+                self.ctx.state().bind_wait(event.event_id, name);
+            }
+            EventKind::QueueSubscribed { name } => {
+                // The message a dequeue asks for may be there already (R3.49).
+                let waker = self.ctx.state().bind_dequeue(event.event_id, name);
+                self.wake(waker);
+            }
             _ => {}
         }
-        drop(state);
         self.open.insert(event.event_id, class);
         self.open_work += usize::from(class.is_work());
-        // The message a dequeue asks for may be there already (R3.49).
-        self.must_poll |= class == Class::Dequeue;
     }
 
     fn expect_action(&mut self, event: &Event, missing: &str) -> Result<Emitted, Box<Divergence>> {

@@ -23,8 +23,26 @@ pub trait SystemCalls: Send + Sync {
 type Answers = VecDeque<(u64, Result<String, String>)>;
 
 impl ReplayEngine {
-    /// Records what the code asked for and polls on while that may move it.
+    /// Records what the code asked for and goes on while that may move it.
     pub(super) fn advance(&mut self, execution: &mut Execution) -> Result<(), ErrorDetails> {
+        if !execution.rules.strict {
+            return self.advance_by_rounds(execution);
+        }
+        let mut answers = Answers::new();
+        loop {
+            self.record_emitted(execution, &mut answers);
+            // As in replay: a dequeue just recorded reads before the next completion is known.
+            execution.settle()?;
+            let has_more = !execution.emitted.is_empty();
+            let is_done = execution.output.is_some() && !has_more;
+            if is_done || !has_more && !self.deliver_answer(execution, &mut answers)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The same for executions in which nobody is woken: polls as long as there is anything new.
+    fn advance_by_rounds(&mut self, execution: &mut Execution) -> Result<(), ErrorDetails> {
         let mut answers = Answers::new();
         let mut idle_rounds = 0;
         let mut emitted_any = self.record_emitted(execution, &mut answers);
@@ -72,7 +90,7 @@ impl ReplayEngine {
         }
         #[cfg(feature = "replay-version-test")]
         if let EventKind::ExternalSubscribed2 { name, topic } = &event.kind {
-            execution.ctx.state().signals.subscribe_topic(event_id, name, topic);
+            execution.subscribe_topic(event_id, name, topic);
         }
         match self.answer(&action) {
             Some(answer) => answers.push_back((event_id, answer)),

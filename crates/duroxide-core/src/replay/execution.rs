@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use super::index::Class;
 use crate::context::{Emitted, OrchestrationContext, OrchestrationHandler};
 use crate::id_map::IdMap;
+use crate::model::limits::MAX_IDLE_POLLS;
 use crate::model::version::ReplayRules;
 use crate::model::{Action, AppErrorKind, ErrorDetails};
 use crate::user_code;
@@ -28,10 +29,16 @@ pub(super) struct Execution {
     pub(super) open_work: usize,
     /// Which line of code made which schedule event, for reports.
     pub(super) matched: Vec<(u64, &'static Location<'static>)>,
+    /// Something it may wait for has changed. Asked only where nobody is woken, in old executions.
     pub(super) must_poll: bool,
+    /// The last event applied was an action of the code's own.
+    pub(super) is_binding: bool,
+    /// Polls since the last event or result.
+    pub(super) idle_polls: usize,
     /// The code waited for something that is not durable.
     pub(super) waits_for_foreign: bool,
     future: Option<OrchestrationFuture>,
+    waker: Waker,
     /// The code asked to continue as new, whose future never resolves.
     continues: bool,
 }
@@ -46,6 +53,11 @@ impl Execution {
     ) -> Self {
         let handler_ctx = ctx.clone();
         let future = Box::pin(async move { handler.invoke(handler_ctx, input).await });
+        // R3.5: nothing wakes older executions but the engine.
+        let waker = match rules.strict {
+            true => Waker::from(Arc::clone(ctx.wakeup())),
+            false => Waker::noop().clone(),
+        };
         Self {
             ctx,
             rules,
@@ -55,30 +67,45 @@ impl Execution {
             open_work: 0,
             matched: Vec::new(),
             must_poll: true,
+            is_binding: false,
+            idle_polls: 0,
             waits_for_foreign: false,
             future: Some(future),
+            waker,
             continues: false,
         }
     }
 
     /// Polls if something it may wait for has changed.
     pub(super) fn poll_if_due(&mut self) -> Result<(), ErrorDetails> {
-        if self.must_poll { self.poll().map(|_| ()) } else { Ok(()) }
+        // What a live turn asked for was bound all at once; before that nothing was polled (R3.157).
+        let is_half_bound = self.is_binding && !self.emitted.is_empty();
+        match (self.rules.strict, self.must_poll) {
+            (true, _) if !is_half_bound => self.settle(),
+            (false, true) => self.poll().map(|_| ()),
+            _ => Ok(()),
+        }
     }
 
-    /// Polls until nothing more can be read, and takes what the code asked for. Whether a message
-    /// was read.
-    pub(super) fn poll(&mut self) -> Result<bool, ErrorDetails> {
-        self.must_poll = false;
-        let mut dequeued = false;
-        while self.output.is_none() {
+    /// Polls as long as anybody in it was woken, and takes what the code asked for.
+    pub(super) fn settle(&mut self) -> Result<(), ErrorDetails> {
+        while self.output.is_none() && self.ctx.wakeup().take_woken() {
+            let returned = self.ctx.state().tokens.returned();
             self.poll_once()?;
-            dequeued |= self.ctx.state().polls.dequeued > 0;
-            if !self.was_mailbox_freed() {
-                break;
+            let is_idle = self.ctx.state().tokens.returned() == returned;
+            self.idle_polls = if is_idle { self.idle_polls + 1 } else { 0 };
+            if MAX_IDLE_POLLS <= self.idle_polls {
+                return Err(never_settles());
             }
         }
-        Ok(dequeued)
+        Ok(())
+    }
+
+    /// Polls once and takes what the code asked for. Whether a message was read.
+    pub(super) fn poll(&mut self) -> Result<bool, ErrorDetails> {
+        self.must_poll = false;
+        self.poll_once()?;
+        Ok(self.ctx.state().polls.dequeued > 0)
     }
 
     /// About how much memory the function's own state takes.
@@ -100,8 +127,7 @@ impl Execution {
     fn poll_once(&mut self) -> Result<(), ErrorDetails> {
         let Some(future) = &mut self.future else { return Ok(()) };
         self.ctx.state().polls = Default::default();
-        // R3.5: nothing wakes an orchestration but the engine.
-        let mut cx = Context::from_waker(Waker::noop());
+        let mut cx = Context::from_waker(&self.waker);
         let polled = guarded(|| future.as_mut().poll(&mut cx));
         self.take_emitted();
         match polled {
@@ -112,8 +138,7 @@ impl Execution {
                 Ok(())
             }
             Ok(Poll::Pending) => {
-                // A pending poll that asked no durable future waits for something else.
-                self.waits_for_foreign |= !self.continues && self.ctx.state().polls.pending == 0;
+                self.waits_for_foreign |= !self.continues && !self.has_anything_to_wait_for();
                 Ok(())
             }
         }
@@ -126,11 +151,25 @@ impl Execution {
         }
     }
 
-    /// Whether the code gave up a place in a mailbox in this poll and somebody can read in its stead
-    /// (L15). Places are given between polls, so this ends.
-    fn was_mailbox_freed(&self) -> bool {
+    /// Whether something durable can make the code go on. Where nobody is woken, a pending poll that
+    /// asked no durable future waits for something else.
+    fn has_anything_to_wait_for(&self) -> bool {
         let state = self.ctx.state();
-        self.rules.strict && state.polls.places_freed > 0 && state.queues.any_readable()
+        match self.rules.strict {
+            true => self.ctx.wakeup().is_woken() || state.tokens.is_any_awaited(),
+            false => 0 < state.polls.pending,
+        }
+    }
+}
+
+/// For code that wakes itself on every poll (R3.67).
+fn never_settles() -> ErrorDetails {
+    ErrorDetails::Infrastructure {
+        operation: "quiescence_loop".to_owned(),
+        message: format!(
+            "orchestration woke itself in {MAX_IDLE_POLLS} polls without any durable result"
+        ),
+        retryable: false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! One run of the code: over what happened before, over what is new, until it has nothing to say.
 
+use std::sync::Arc;
+
 use super::divergence::{Divergence, DivergenceReport, agreed_rows};
 use super::engine::{ReplayEngine, TurnResult};
 use super::execution::Execution;
@@ -8,13 +10,18 @@ use crate::model::{Action, AppErrorKind, ErrorDetails, Event, EventKind};
 impl ReplayEngine {
     /// Runs the code from where it is.
     pub(super) fn run(&mut self, execution: &mut Execution) -> TurnResult {
+        let wakeup = Arc::clone(execution.ctx.wakeup());
+        let _listening = wakeup.listen();
+        if self.applied_len == 0 {
+            wakeup.wake(); // The code begins.
+        }
         let ran = match self.replay(execution) {
             Ok(()) => self.advance(execution),
             Err(Stop::Failed(error)) => Err(error),
             Err(Stop::Diverged(divergence)) => Err(self.diverged(execution, divergence)),
         };
         self.applied_len = self.baseline.len() + self.recorder.events().len();
-        self.waits_for_foreign = execution.waits_for_foreign;
+        self.waits_for_foreign = execution.waits_for_foreign || wakeup.was_woken_by_others();
         if let Err(error) = ran {
             return TurnResult::Failed(error);
         }
@@ -78,7 +85,8 @@ impl ReplayEngine {
         let mut state = execution.ctx.state();
         for event in self.history().skip(position) {
             if let EventKind::QueueEventDelivered { name, data } = &event.kind {
-                state.queues.deliver(name, data);
+                // Nobody is left to be woken.
+                let _ = state.queues.deliver(name, data);
             }
         }
     }

@@ -9,6 +9,11 @@ use duroxide_core::context::{
     Either2, FnOrchestration, OrchestrationContext, OrchestrationHandler,
 };
 use duroxide_core::model::SYSCALL_NEW_GUID;
+use futures::channel::mpsc;
+use futures::future::FutureExt as _;
+use futures::lock::Mutex;
+use futures::sink::SinkExt as _;
+use futures::stream::{self, FuturesUnordered, StreamExt as _};
 use proptest::collection;
 use proptest::prelude::*;
 use proptest::strategy::Union;
@@ -45,6 +50,17 @@ pub(crate) enum Step {
     Status(Option<u8>),
     /// Two blocks side by side. The second gets what was held.
     Both(Vec<Step>, Vec<Step>),
+    /// An unordered set, read until this many are there; the rest is given up.
+    Unordered(Vec<Op>, u8),
+    /// A stream of work, this many at a time, in order or as they come.
+    Stream(Vec<Op>, u8, bool),
+    /// A join in which each branch needs one of a few permits while it works.
+    Limited(Vec<Op>, u8),
+    /// One branch does the first ops and sends what comes of each through a channel of this size;
+    /// another receives, and does the second ops over and over with what it got.
+    Pipe(Vec<Op>, Vec<Op>, u8),
+    /// Two readers of one future.
+    Shared(Op),
 }
 
 /// How it ends.
@@ -150,6 +166,7 @@ fn step(of: Ingredients, depth: u32) -> BoxedStrategy<Step> {
     if !of.races {
         return simple;
     }
+    let simple = prop_oneof![8 => simple, 3 => concurrent(of)].boxed();
     let races = prop_oneof![
         2 => (op(of), op(of)).prop_map(|(a, b)| Step::Select(a, b)),
         1 => (any::<u8>(), op(of)).prop_map(|(held, op)| Step::SelectHeld(held, op)),
@@ -157,16 +174,25 @@ fn step(of: Ingredients, depth: u32) -> BoxedStrategy<Step> {
     if depth == 0 {
         return prop_oneof![4 => simple, 1 => races].boxed();
     }
-    // Dequeues that are recorded together and polled in another order than they were made in may
-    // read in another order on replay (R3.157): only one of two blocks has any.
-    let without = Ingredients { in_turn: false, ..of };
-    let both = (
-        collection::vec(step(of, depth - 1), 0..4),
-        collection::vec(step(without, depth - 1), 0..4),
-    )
-        .prop_map(|(first, second)| Step::Both(first, second));
+    let both =
+        (collection::vec(step(of, depth - 1), 0..4), collection::vec(step(of, depth - 1), 0..4))
+            .prop_map(|(first, second)| Step::Both(first, second));
     let side_by_side = if of.focus == Focus::Mail { 3 } else { 1 };
     prop_oneof![6 => simple, 2 => races, side_by_side => both].boxed()
+}
+
+/// What other libraries offer to put between durable futures.
+fn concurrent(of: Ingredients) -> impl Strategy<Value = Step> {
+    let ops = || collection::vec(op(of), 1..6);
+    let few = 1..4u8;
+    prop_oneof![
+        (ops(), 0..6u8).prop_map(|(ops, wanted)| Step::Unordered(ops, wanted)),
+        (ops(), few.clone(), any::<bool>())
+            .prop_map(|(ops, at_once, in_order)| Step::Stream(ops, at_once, in_order)),
+        (ops(), few.clone()).prop_map(|(ops, permits)| Step::Limited(ops, permits)),
+        (ops(), ops(), few).prop_map(|(made, used, room)| Step::Pipe(made, used, room)),
+        op(of).prop_map(Step::Shared),
+    ]
 }
 
 /// The handler that runs a program. Its output tells everything it has seen.
@@ -199,15 +225,13 @@ struct Block {
     /// What it has seen so far. Inputs of activities depend on it, so that no difference stays
     /// hidden.
     seen: Vec<String>,
-    /// Whether it may hold a dequeue, and what it holds.
-    held: Vec<(bool, Task)>,
-    /// Whether it may read held queues: not beside a block that does.
-    reads_held: bool,
+    /// What it holds.
+    held: Vec<Task>,
 }
 
 impl Block {
     fn new(ctx: &OrchestrationContext) -> Self {
-        Self { ctx: ctx.clone(), seen: Vec::new(), held: Vec::new(), reads_held: true }
+        Self { ctx: ctx.clone(), seen: Vec::new(), held: Vec::new() }
     }
 
     fn run<'a>(&'a mut self, steps: &'a [Step]) -> Running<'a> {
@@ -235,7 +259,7 @@ impl Block {
             }
             Step::Hold(op) => {
                 let task = self.start(op);
-                self.held.push((matches!(op, Op::Dequeue(_)), task));
+                self.held.push(task);
             }
             Step::AwaitHeld(place) => {
                 if let Some(task) = self.take_held(*place) {
@@ -253,6 +277,29 @@ impl Block {
                 }
             }
             Step::Both(first, second) => self.both(first, second).await,
+            Step::Unordered(ops, wanted) => {
+                let mut set: FuturesUnordered<Task> = ops.iter().map(|op| self.start(op)).collect();
+                for _ in 0..*wanted {
+                    let Some(value) = set.next().await else { break };
+                    self.seen.push(value);
+                }
+            }
+            Step::Stream(ops, at_once, in_order) => {
+                let starter = self.starter();
+                let work = stream::iter(ops.clone()).map(|op| starter.start(&op));
+                let values: Vec<String> = match in_order {
+                    true => work.buffered(usize::from(*at_once)).collect().await,
+                    false => work.buffer_unordered(usize::from(*at_once)).collect().await,
+                };
+                self.seen.extend(values);
+            }
+            Step::Limited(ops, permits) => self.limited(ops, usize::from(*permits)).await,
+            Step::Pipe(made, used, room) => self.pipe(made, used, usize::from(*room)).await,
+            Step::Shared(op) => {
+                let shared = self.start(op).shared();
+                let (one, other) = self.ctx.join2(shared.clone(), shared).await;
+                self.seen.push(format!("{one} {other}"));
+            }
             note => self.note(note).await,
         }
     }
@@ -265,11 +312,51 @@ impl Block {
         self.seen.push(winner);
     }
 
+    async fn limited(&mut self, ops: &[Op], permits: usize) {
+        // Locks handed out in turn are a semaphore that wakes who waits.
+        let places: Vec<Mutex<Vec<String>>> = (0..permits).map(|_| Mutex::default()).collect();
+        let starter = self.starter();
+        let branches = ops.iter().enumerate().map(|(n, op)| {
+            let (starter, place) = (&starter, &places[n % permits]);
+            async move {
+                let mut seen = place.lock().await;
+                let value = starter.start(op).await;
+                seen.push(value);
+            }
+        });
+        self.ctx.join(branches.collect()).await;
+        self.seen.extend(places.into_iter().flat_map(Mutex::into_inner));
+    }
+
+    async fn pipe(&mut self, made: &[Op], used: &[Op], room: usize) {
+        let (mut sender, mut receiver) = mpsc::channel(room);
+        let starter = &self.starter();
+        let producer = async move {
+            for op in made {
+                let value = starter.start(op).await;
+                if sender.send(value).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let consumer = async {
+            let mut seen = Vec::new();
+            let mut next = used.iter().cycle();
+            while let Some(value) = receiver.next().await {
+                if let Some(op) = next.next() {
+                    seen.push(format!("{value} {}", starter.start(op).await));
+                }
+            }
+            seen
+        };
+        let ((), seen) = self.ctx.join2(producer, consumer).await;
+        self.seen.extend(seen);
+    }
+
     async fn both(&mut self, first: &[Step], second: &[Step]) {
         let mut a = Block { seen: vec![self.digest()], ..Self::new(&self.ctx) };
         let mut b = Block { seen: vec![self.digest()], ..Self::new(&self.ctx) };
         b.held = std::mem::take(&mut self.held);
-        b.reads_held = false;
         let (first, second) = (a.run(first), b.run(second));
         self.ctx.join2(first, second).await;
         self.seen.push(format!("[{} | {}]", a.seen.join(" "), b.seen.join(" ")));
@@ -303,10 +390,38 @@ impl Block {
     }
 
     fn start(&self, op: &Op) -> Task {
+        self.starter().start(op)
+    }
+
+    /// Starts work in the light of what was seen so far.
+    fn starter(&self) -> Starter {
+        Starter { ctx: self.ctx.clone(), digest: self.digest() }
+    }
+
+    fn take_held(&mut self, place: u8) -> Option<Task> {
+        if self.held.is_empty() {
+            return None;
+        }
+        Some(self.held.remove(usize::from(place) % self.held.len()))
+    }
+
+    fn digest(&self) -> String {
+        digest(&self.seen.join(" "))
+    }
+}
+
+/// What it takes to start work. Other than a block it can be shared by branches.
+struct Starter {
+    ctx: OrchestrationContext,
+    digest: String,
+}
+
+impl Starter {
+    fn start(&self, op: &Op) -> Task {
         let ctx = &self.ctx;
         match op {
             Op::Activity(n) => {
-                let activity = ctx.schedule_activity(format!("A{n}"), self.digest());
+                let activity = ctx.schedule_activity(format!("A{n}"), self.digest.clone());
                 Box::pin(activity.map(|result| format!("{result:?}")))
             }
             Op::Timer(n) => {
@@ -314,12 +429,12 @@ impl Block {
                 Box::pin(timer.map(|()| "timer".to_owned()))
             }
             Op::Child(0) => {
-                let id = format!("child-{}", self.digest());
+                let id = format!("child-{}", self.digest);
                 let child = ctx.schedule_sub_orchestration_with_id("C", id, "");
                 Box::pin(child.map(|result| format!("{result:?}")))
             }
             Op::Child(n) => {
-                let child = ctx.schedule_sub_orchestration(format!("C{n}"), self.digest());
+                let child = ctx.schedule_sub_orchestration(format!("C{n}"), self.digest.clone());
                 Box::pin(child.map(|result| format!("{result:?}")))
             }
             Op::Wait(n) => Box::pin(ctx.schedule_wait(format!("w{n}"))),
@@ -330,18 +445,6 @@ impl Block {
                 Box::pin(guid.map(|result| format!("{result:?}")))
             }
         }
-    }
-
-    fn take_held(&mut self, place: u8) -> Option<Task> {
-        if self.held.is_empty() {
-            return None;
-        }
-        let (is_dequeue, task) = self.held.remove(usize::from(place) % self.held.len());
-        (self.reads_held || !is_dequeue).then_some(task)
-    }
-
-    fn digest(&self) -> String {
-        digest(&self.seen.join(" "))
     }
 }
 

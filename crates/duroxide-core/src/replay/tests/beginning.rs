@@ -70,9 +70,10 @@ fn r3_4_r3_6_the_body_is_entered_once_and_polled_often() {
 }
 
 #[test]
-fn r3_5_nobody_is_woken() {
+fn r3_5_in_older_executions_nobody_is_woken() {
     check(
         r#"
+        stamp 0.1.32
         1 started O v1.0.0 ""
         2 activity A ""
         "#,

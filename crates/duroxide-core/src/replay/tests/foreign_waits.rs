@@ -150,3 +150,93 @@ fn r3_170_it_can_be_made_a_failure() {
         "#]],
     );
 }
+
+/// Waits for something foreign beside an activity and a signal; the waker it left behind.
+fn beside_an_activity(wakers: &Arc<Mutex<Option<Waker>>>) -> Code {
+    let wakers = wakers.clone();
+    code(move |ctx: OrchestrationContext, _| {
+        let foreign = NeverSent(wakers.clone());
+        async move {
+            let (work, wait) = (ctx.schedule_activity("A", ""), ctx.schedule_wait("Go"));
+            let (_, work, _) = ctx.join3(foreign, work, wait).await;
+            work
+        }
+    })
+}
+
+/// The first turn with such code, and the next, before which something happens.
+fn turns_around(settings: &str, between: impl FnOnce(Waker)) -> (TurnOutcome, TurnOutcome) {
+    let wakers = Arc::default();
+    let handler = beside_an_activity(&wakers);
+    let (first, kept) = run_turn_and_keep(turn(&Story::read(settings), "start O in", handler));
+    between(wakers.lock().unwrap().take().unwrap());
+    let (second, _) = kept.unwrap().resume(Resumption {
+        messages: notation::messages(r#"activity-completed 2 "a""#, 1),
+        now_ms: 1_000_000,
+        system_calls: None,
+    });
+    (first, second)
+}
+
+#[test]
+fn r3_170_a_wake_from_outside_a_turn_is_told_by_the_next() {
+    let (first, second) = turns_around("", |_| {});
+    assert!(!first.waits_for_foreign && !second.waits_for_foreign, "nobody has woken it");
+    let (first, second) = turns_around("", Waker::wake);
+    assert!(!first.waits_for_foreign, "it might be woken by what it does itself");
+    assert!(second.waits_for_foreign);
+    assert_eq!(second.status, TurnStatus::Running);
+    let (_, failed) = turns_around("foreign-wait-fails", Waker::wake);
+    assert!(matches!(failed.status, TurnStatus::Failed(_)), "{failed:?}");
+}
+
+#[test]
+fn r3_5_a_wake_from_another_thread_polls_nobody() {
+    // While the turn runs: the wake comes before the poll returns.
+    static POLLS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let woken_elsewhere = |ctx: OrchestrationContext, _| async move {
+        let foreign = std::future::poll_fn(|cx| {
+            POLLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let waker = cx.waker();
+            std::thread::scope(|threads| threads.spawn(|| waker.wake_by_ref()).join().unwrap());
+            Poll::<Result<String, String>>::Pending
+        });
+        let work = Box::pin(ctx.schedule_activity("A", ""));
+        let foreign: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(foreign);
+        ctx.join(vec![foreign, work]).await.pop().unwrap()
+    };
+    check(
+        STARTED,
+        "",
+        woken_elsewhere,
+        expect![[r#"
+            continue
+              2 activity A ""
+            actions: activity 2
+            waits for something that is not durable
+        "#]],
+    );
+    assert_eq!(POLLS.load(std::sync::atomic::Ordering::Relaxed), 2, "live and replayed");
+}
+
+#[test]
+fn r3_170_a_durable_future_polled_by_somebody_else_is_told() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let lends = code(move |ctx: OrchestrationContext, _| {
+        sender.send(ctx.schedule_activity("lent", "")).unwrap();
+        async move { ctx.schedule_activity("A", "").await }
+    });
+    let (first, kept) = run_turn_and_keep(turn(&Story::read(""), "start O in", lends));
+    assert!(!first.waits_for_foreign);
+    let lent = receiver.recv().unwrap();
+    let task = Waker::from(Arc::new(Nobody));
+    assert!(std::pin::pin!(lent).poll(&mut Context::from_waker(&task)).is_pending());
+    let next = Resumption { messages: Vec::new(), now_ms: 1_000_000, system_calls: None };
+    assert!(kept.unwrap().resume(next).0.waits_for_foreign);
+}
+
+struct Nobody;
+
+impl std::task::Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}

@@ -22,6 +22,7 @@ mod endings;
 mod continuing;
 mod limits;
 mod combinators;
+mod woken;
 mod divergences;
 mod foreign_waits;
 mod activities;

@@ -226,8 +226,8 @@ async fn polled_in_reverse(ctx: OrchestrationContext, _: String) -> Result<Strin
 
 #[test]
 fn r3_157_l14_lazily_recorded_dequeues_polled_in_reverse() {
-    // Live, both are recorded before either is polled ...
-    check_without_replay(
+    // Live, both are recorded before either is polled, and on replay as well ...
+    check(
         r#"1 started O v1.0.0 """#,
         r#"
         queue q "1"
@@ -245,9 +245,31 @@ fn r3_157_l14_lazily_recorded_dequeues_polled_in_reverse() {
             actions: dequeue 4, dequeue 5, activity 6
         "#]],
     );
-    // ... on replay each is polled as it comes: kept, since recorded histories depend on it.
+    // ... but for older executions, where replay polls each as it comes: their histories depend on it.
+    check_without_replay(
+        r#"
+        stamp 0.1.32
+        1 started O v1.0.0 ""
+        "#,
+        r#"
+        queue q "1"
+        queue q "2"
+        "#,
+        polled_in_reverse,
+        expect![[r#"
+            continue
+              2 queue q "1"
+              3 queue q "2"
+              4 dequeue q
+              5 dequeue q
+              6 activity First("2") ""
+              7 dequeue-cancelled 4 dropped_future
+            actions: dequeue 4, dequeue 5, activity 6
+        "#]],
+    );
     check(
         r#"
+        stamp 0.1.32
         1 started O v1.0.0 ""
         2 queue q "1"
         3 queue q "2"

@@ -142,7 +142,8 @@ fn r3_67_work_without_end_fails() {
             std::task::Poll::Pending
         })
     };
-    let (engine, result) = run_engine(&Story::read("1 started O v1.0.0 \"\""), "", code(greedy));
+    let story = Story::read("stamp 0.1.32\n1 started O v1.0.0 \"\"");
+    let (engine, result) = run_engine(&story, "", code(greedy));
     assert_eq!(engine.pending_actions().len(), 101);
     expect!["failed infrastructure quiescence_loop: orchestration scheduled new work in 100 polls without any of it resolving"].assert_eq(&notation::result(&result));
 }
@@ -158,13 +159,38 @@ fn r3_67_dequeues_without_end_fail() {
             std::task::Poll::Pending
         })
     };
-    let story = Story::read("1 started O v1.0.0 \"\"");
+    let story = Story::read("stamp 0.1.32\n1 started O v1.0.0 \"\"");
     let (_, result) = run_engine(&story, "queue held h", code(greedy));
     expect!["failed infrastructure quiescence_loop: orchestration scheduled new work in 100 polls without any of it resolving"].assert_eq(&notation::result(&result));
 }
 
 #[test]
-fn r3_68_a_turn_that_schedules_polls_once_more() {
+fn r3_67_code_that_wakes_itself_without_end_fails() {
+    // Whether or not it asks for more each time.
+    for asks in [false, true] {
+        let restless = move |ctx: OrchestrationContext, _| {
+            let mut futures = vec![ctx.schedule_activity("A", "")];
+            std::future::poll_fn(move |cx| {
+                if asks && futures.len() < 1000 {
+                    futures.push(ctx.schedule_activity("A", ""));
+                }
+                cx.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })
+        };
+        let story = Story::read("1 started O v1.0.0 \"\"");
+        let (_, result) = run_engine(&story, "", code(restless));
+        expect!["failed infrastructure quiescence_loop: orchestration woke itself in 100000 polls without any durable result"].assert_eq(&notation::result(&result));
+    }
+}
+
+#[test]
+fn r3_68_code_is_polled_when_it_was_woken_and_not_else() {
+    assert_eq!(polls_of_a_first_turn("0.2.0"), 1);
+    assert_eq!(polls_of_a_first_turn("0.1.32"), 2, "older executions: once more after scheduling");
+}
+
+fn polls_of_a_first_turn(stamp: &str) -> usize {
     let polls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = polls.clone();
     let counts = code(move |ctx: OrchestrationContext, _| {
@@ -174,8 +200,8 @@ fn r3_68_a_turn_that_schedules_polls_once_more() {
             std::pin::Pin::new(&mut activity).poll(cx)
         })
     });
-    run_engine(&Story::read("1 started O v1.0.0 \"\""), "", counts);
-    assert_eq!(polls.load(std::sync::atomic::Ordering::Relaxed), 2);
+    run_engine(&Story::read(&format!("stamp {stamp}\n1 started O v1.0.0 \"\"")), "", counts);
+    polls.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[test]

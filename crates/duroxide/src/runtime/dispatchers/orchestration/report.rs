@@ -66,8 +66,7 @@ impl Dispatcher {
                 "orchestration {name} {} (instance {}) waits for something that is not durable and \
                  that replay can never reproduce. Await only what the context returns: \
                  ctx.schedule_timer instead of sleep, an activity instead of I/O, ctx.schedule_wait \
-                 or ctx.dequeue_event instead of a channel, ctx.join/ctx.select2 instead of \
-                 combinators that rely on wakers",
+                 or ctx.dequeue_event instead of a channel to another task",
                 aside.version, subject.instance());
         }
         self.announce_unknown_names(outcome, name);

@@ -59,7 +59,8 @@ impl Dispatcher {
         let system_calls = Box::new(Listening { inner, answers: Arc::clone(&answers) });
         let system_calls: Option<Box<dyn SystemCalls>> = Some(system_calls);
         let (outcome, next) = suspended.resume(Resumption { messages, now_ms, system_calls });
-        if let Some(replica) = replica {
+        // A wait for something foreign is seen where the code was kept for long enough, and not else.
+        if let Some(replica) = replica.filter(|_| !outcome.waits_for_foreign) {
             let answers = std::mem::take(&mut *locked(&answers));
             Box::pin(self.compare(subject, replica, (&outcome, answers), now_ms)).await;
         }
