@@ -23,6 +23,8 @@ mod branches;
 mod combinators;
 mod handler;
 mod by_hand;
+#[doc(hidden)]
+pub mod place;
 
 use std::collections::HashMap;
 use std::panic::Location;

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use super::Beginning;
 use super::kv::Kv;
+use super::place;
 use super::queues::Queues;
 use super::signals::Signals;
 use super::tokens::{CompletionResult, Fate, Operation, Tokens};
@@ -80,6 +81,7 @@ impl ContextState {
         action: Action,
         location: &'static Location<'static>,
     ) -> u64 {
+        place::note(location);
         let token = self.tokens.issue(operation);
         self.emitted.push(Emitted { token, action, location });
         token

@@ -5,6 +5,8 @@ mod node;
 mod facts;
 mod warm;
 mod tasks;
+mod long_turns;
+mod upkeep;
 pub(crate) mod catch_panic;
 mod builtin;
 mod activity;
@@ -32,14 +34,16 @@ pub use options::{
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use self::dispatchers::lease::{LeaseKeeper, LockKind};
 use self::dispatchers::orchestration;
-use self::dispatchers::worker::{self, Slot, keep_sessions, pass_on_in_time};
+use self::dispatchers::worker::{self, SessionLeases, Slot, pass_on_in_time};
 use self::node::Node;
 use self::observability::{MetricsProvider, MetricsSnapshot, ObservabilityHandle, gauges, targets};
 use self::registry::ActivityRegistry;
 use self::tasks::Tasks;
+use self::upkeep::{Upkeep, Watch};
 use crate::EventKind;
 use crate::providers::instrumented::InstrumentedProvider;
 use crate::providers::{Provider, current_build_version};
@@ -281,8 +285,24 @@ impl Runtime {
 
     fn spawn_all(&self) {
         let Some(node) = self.node() else { return };
-        let turns = self.spawn_orchestration_dispatcher(&node);
-        self.spawn_worker_slots(&node, turns);
+        let turn_leases = self.spawn_keeper(
+            &node,
+            LockKind::Turn,
+            node.options.orchestrator_lock_timeout,
+            node.options.orchestrator_lock_renewal_buffer,
+        );
+        let activity_leases = self.spawn_keeper(
+            &node,
+            LockKind::Activity,
+            node.options.worker_lock_timeout,
+            node.options.worker_lock_renewal_buffer,
+        );
+        let mut upkeep: Vec<Arc<dyn Upkeep>> =
+            vec![Arc::clone(&turn_leases) as _, Arc::clone(&activity_leases) as _];
+        let turns = self.spawn_orchestration_dispatcher(&node, turn_leases);
+        let sessions = self.spawn_worker_slots(&node, activity_leases, turns);
+        upkeep.extend(sessions.map(|sessions| sessions as _));
+        self.spawn_watch(&node, upkeep);
         self.tasks.spawn_servant(gauges::refresh_until(
             self.tasks.stop(),
             Arc::clone(&node.store),
@@ -294,15 +314,9 @@ impl Runtime {
     fn spawn_orchestration_dispatcher(
         &self,
         node: &Arc<Node>,
+        leases: Arc<LeaseKeeper>,
     ) -> Option<Arc<orchestration::Dispatcher>> {
-        let options = &node.options;
-        let concurrency = options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
-        let leases = self.spawn_keeper(
-            node,
-            LockKind::Turn,
-            options.orchestrator_lock_timeout,
-            options.orchestrator_lock_renewal_buffer,
-        );
+        let concurrency = node.options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
         if concurrency == 0 {
             return None;
         }
@@ -313,14 +327,13 @@ impl Runtime {
         Some(dispatcher)
     }
 
-    fn spawn_worker_slots(&self, node: &Arc<Node>, turns: Option<Arc<orchestration::Dispatcher>>) {
+    fn spawn_worker_slots(
+        &self,
+        node: &Arc<Node>,
+        leases: Arc<LeaseKeeper>,
+        turns: Option<Arc<orchestration::Dispatcher>>,
+    ) -> Option<Arc<SessionLeases>> {
         let options = &node.options;
-        let leases = self.spawn_keeper(
-            node,
-            LockKind::Activity,
-            options.worker_lock_timeout,
-            options.worker_lock_renewal_buffer,
-        );
         let dispatcher = worker::Dispatcher::new(Arc::clone(node), leases, turns);
         let suffix = options.worker_node_id.as_ref().unwrap_or(&node.runtime_id);
         let worker_ids: Vec<String> =
@@ -329,12 +342,35 @@ impl Runtime {
             let slot = Slot::new(Arc::clone(&dispatcher), worker_id.clone());
             self.tasks.spawn_slot(slot.run(self.tasks.slot_tracker(), self.tasks.stop()));
         }
-        if !worker_ids.is_empty() {
-            let owners = options.worker_node_id.clone().map_or(worker_ids, |node_id| vec![node_id]);
-            let (tracker, stop) = (self.tasks.slot_tracker(), self.tasks.stop());
-            self.tasks.spawn_slot(pass_on_in_time(Arc::clone(&dispatcher), tracker, stop));
-            self.tasks.spawn_servant(keep_sessions(dispatcher, owners, self.tasks.stop()));
+        if worker_ids.is_empty() {
+            return None;
         }
+        let owners = options.worker_node_id.clone().map_or(worker_ids, |node_id| vec![node_id]);
+        let (tracker, stop) = (self.tasks.slot_tracker(), self.tasks.stop());
+        self.tasks.spawn_slot(pass_on_in_time(Arc::clone(&dispatcher), tracker, stop));
+        let sessions = SessionLeases::new(&dispatcher, owners);
+        let (store, sweep_every) = (Arc::clone(&node.store), options.session_cleanup_interval);
+        let keep = Arc::clone(&sessions).keep(store, sweep_every, self.tasks.stop());
+        self.tasks.spawn_servant(keep);
+        Some(sessions)
+    }
+
+    /// Starts the thread that helps when tasks are late. It ends with the servants, and also if these
+    /// are dropped because their tokio runtime is.
+    fn spawn_watch(&self, node: &Arc<Node>, upkeep: Vec<Arc<dyn Upkeep>>) {
+        let (dismissed, ended) = (self.tasks.dismissed(), CancellationToken::new());
+        upkeep::start(Watch {
+            upkeep,
+            turns: Arc::clone(&node.turns),
+            store: Arc::downgrade(&node.store),
+            tracker: self.tasks.servant_tracker(),
+            ended: ended.clone(),
+        });
+        let ended = ended.drop_guard(); // Also if the task is never run.
+        self.tasks.spawn_servant(async move {
+            dismissed.cancelled().await;
+            drop(ended);
+        });
     }
 
     fn spawn_keeper(

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::facts::ExecutionFacts;
+use super::long_turns::RunningTurns;
 use super::observability::{MetricsProvider, targets};
 use super::options::{RuntimeOptions, RuntimeTuning};
 use super::registry::{ActivityRegistry, OrchestrationRegistry, closest_names};
@@ -22,6 +23,7 @@ pub(crate) struct Node {
     pub(crate) metrics: Arc<MetricsProvider>,
     pub(crate) facts: ExecutionFacts,
     pub(crate) warm: WarmInstances,
+    pub(crate) turns: Arc<RunningTurns>,
     /// Tells this runtime from all others.
     pub(crate) runtime_id: String,
     announced: Mutex<HashSet<(Kind, String)>>,
@@ -53,6 +55,7 @@ impl Node {
             metrics,
             facts: ExecutionFacts::default(),
             warm,
+            turns: Arc::default(),
             runtime_id,
             announced: Mutex::default(),
         }

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duroxide::OrchestrationContext;
+use duroxide::providers::memory::MemoryProvider;
 use tokio::time::{Instant, sleep};
 
 use crate::support::faults::{Fault, Faults, FaultyProvider, broken, busy};
-use crate::support::{World, WorldBuilder, world};
+use crate::support::logs::listen;
+use crate::support::{World, WorldBuilder, world, world_on};
 
 const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -18,8 +20,12 @@ const fn seconds(n: u64) -> Duration {
 /// An activity that takes as many seconds as its input says, and ends early, with an error, when it
 /// is cancelled.
 fn sleeper(runs: &Arc<AtomicUsize>) -> WorldBuilder {
+    sleeper_on(Arc::new(MemoryProvider::new()), runs)
+}
+
+fn sleeper_on(memory: Arc<MemoryProvider>, runs: &Arc<AtomicUsize>) -> WorldBuilder {
     let runs = Arc::clone(runs);
-    world()
+    world_on(memory)
         .patient()
         .activity("Sleep", move |ctx, input| {
             runs.fetch_add(1, Ordering::SeqCst);
@@ -163,6 +169,31 @@ async fn r7_63_a_renewal_that_never_answers_costs_its_own_lock_and_holds_up_no_o
     // One was renewed as if nothing were; the other cancelled at 30 s and run again.
     assert_eq!(began.elapsed().as_secs(), 30 + 50);
     assert_eq!(runs.load(Ordering::SeqCst), 3);
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r5_32_an_activity_whose_lock_ran_out_before_it_began_is_not_begun() {
+    let runs = Arc::default();
+    let turns = sleeper(&runs).options(|options| options.worker_concurrency = 0).start().await;
+    turns.begin("m", "Main", "1").await;
+    turns.until("m", |history| history.len() == 2).await;
+    let memory = turns.close().await;
+
+    // A runtime that knows nothing of the instance reads its history first. It stands still for 40 s
+    // then, and cannot renew the lock, which lasts for 30 s.
+    let faults = Faults::default();
+    faults.next("read_history_from", [Fault::Slow(seconds(40))]);
+    faults.next("renew_work_item_lock", [Fault::Hang]);
+    let logs = listen();
+    let world = sleeper_on(memory, &runs);
+    let world = world.through(|store| FaultyProvider::wrap(store, &faults)).start().await;
+    let began = Instant::now();
+    assert_eq!(world.output("m").await, "slept");
+    assert_eq!(began.elapsed().as_secs(), 30 + 1); // By the other slot.
+    sleep(seconds(20)).await;
+    assert_eq!((faults.fired(), runs.load(Ordering::SeqCst)), (2, 1));
+    assert_eq!(logs.saying("the lock was lost before the activity began").len(), 1);
     world.finish().await;
 }
 

@@ -31,6 +31,7 @@ mod smoke;
 mod activities;
 mod activity_cancellation;
 mod leases;
+mod blocked_threads;
 mod retries;
 mod tags;
 mod syscalls;

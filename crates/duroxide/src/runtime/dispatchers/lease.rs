@@ -1,6 +1,6 @@
 //! Keeps locks alive while their work is done: one keeper per dispatcher, any number of locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::FAR_AHEAD;
+use crate::clock::wall_clock_ms;
 use crate::providers::{Provider, ProviderError};
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::observability::targets;
+use crate::runtime::upkeep::{Deed, Upkeep};
 
 /// Locks due within so short a time are renewed together.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -38,26 +40,32 @@ pub(crate) struct LeaseKeeper {
 #[derive(Default)]
 struct Held {
     next_id: u64,
-    /// Ordered by the time of the next renewal.
-    by_due: BTreeMap<(Instant, u64), Entry>,
-    /// When each lease is due, to find it again.
-    due: BTreeMap<u64, Instant>,
+    leases: HashMap<u64, Kept>,
+    /// By the time of the next renewal.
+    by_due: BTreeSet<(Instant, u64)>,
+    /// Those whose renewal has not been answered, by the time at which another one will be due.
+    unanswered: BTreeSet<(Instant, u64)>,
 }
 
-#[derive(Clone)]
-struct Entry {
+struct Kept {
     token: Arc<str>,
-    /// When the store will consider the lock gone.
-    expires_at: Instant,
     lost: CancellationToken,
+    /// When the store will consider the lock gone, by both clocks: one of them stands still while the
+    /// machine sleeps, the other one can be set.
+    expires_at: Instant,
+    expires_at_ms: u64,
+    /// When it is due, and so where among the others.
+    due: Instant,
+    is_asked: bool,
 }
 
-/// A renewal that has ended.
-struct Renewed {
+/// A lock to be renewed.
+struct Renewal {
     id: u64,
-    entry: Entry,
+    token: Arc<str>,
+    /// When it is too late.
+    expires_at: Instant,
     began: Instant,
-    result: Result<(), ProviderError>,
 }
 
 /// A lock that is renewed until this is dropped.
@@ -79,12 +87,20 @@ impl LeaseKeeper {
     pub(crate) fn hold(self: &Arc<Self>, token: &str) -> Lease {
         let now = Instant::now();
         let lost = CancellationToken::new();
-        let (token, expires_at) = (Arc::from(token), now + self.timeout);
+        let kept = Kept {
+            token: Arc::from(token),
+            lost: lost.clone(),
+            expires_at: now + self.timeout,
+            expires_at_ms: self.wall_expiry(),
+            due: now + self.interval,
+            is_asked: false,
+        };
         let mut held = self.held();
         let id = held.next_id;
         held.next_id += 1;
-        held.insert(id, now + self.interval, Entry { token, expires_at, lost: lost.clone() });
-        let is_first = held.by_due.keys().next().is_some_and(|(_, first)| *first == id);
+        held.by_due.insert((kept.due, id));
+        held.leases.insert(id, kept);
+        let is_first = held.by_due.first().is_some_and(|(_, first)| *first == id);
         drop(held);
         if is_first {
             self.changed.notify_one();
@@ -102,7 +118,7 @@ impl LeaseKeeper {
     ) {
         let mut renewals = JoinSet::new();
         loop {
-            let next = self.held().by_due.keys().next().map(|(due, _)| *due);
+            let next = self.held().by_due.first().map(|(due, _)| *due);
             let due = async {
                 match next {
                     Some(due) => sleep_until(due).await,
@@ -112,58 +128,74 @@ impl LeaseKeeper {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.changed.notified() => {}
-                () = due => self.renew_due(&store, &tracker, &mut renewals),
-                Some(renewed) = renewals.join_next() => {
-                    if let Ok(Renewed { id, entry, began, result }) = renewed {
-                        self.note(id, entry, began, result);
+                () = due => {
+                    let now = Instant::now();
+                    let due = self.held().take_due(now + TOGETHER, now, self.interval);
+                    for renewal in due {
+                        let renewal = Arc::clone(&self).renew(Arc::clone(&store), renewal);
+                        renewals.spawn(tracker.track_future(renewal)); // A slow one holds up no other.
                     }
                 }
+                Some(_) = renewals.join_next() => {}
             }
         }
     }
 
-    /// Starts the renewals that are due; a slow one holds up no other.
-    fn renew_due(
-        &self,
-        store: &Arc<dyn Provider>,
-        tracker: &TaskTracker,
-        renewals: &mut JoinSet<Renewed>,
-    ) {
-        for (id, entry) in self.held().due_before(Instant::now() + TOGETHER) {
-            let (store, kind, timeout) = (Arc::clone(store), self.kind, self.timeout);
-            renewals.spawn(tracker.track_future(async move {
-                let began = Instant::now();
-                let result = renew(store.as_ref(), kind, &entry, timeout).await;
-                Renewed { id, entry, began, result }
-            }));
-        }
+    /// One renewal. If it panics or never answers it has failed, and the lock will be gone.
+    async fn renew(self: Arc<Self>, store: Arc<dyn Provider>, renewal: Renewal) {
+        let Renewal { id, token, expires_at, began } = renewal;
+        let call = async {
+            match self.kind {
+                LockKind::Turn => store.renew_orchestration_item_lock(&token, self.timeout).await,
+                LockKind::Activity => store.renew_work_item_lock(&token, self.timeout).await,
+            }
+        };
+        let result = match timeout_at(expires_at, catch_panic(call)).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(ProviderError::retryable("renew", format!("panicked: {panic}"))),
+            Err(_) => Err(ProviderError::retryable("renew", "no answer until the lock ran out")),
+        };
+        self.note(id, began, result);
     }
 
-    fn note(&self, id: u64, entry: Entry, began: Instant, result: Result<(), ProviderError>) {
+    fn note(&self, id: u64, began: Instant, result: Result<(), ProviderError>) {
         let mut held = self.held();
-        if !held.due.contains_key(&id) {
-            return; // Let go meanwhile; a refusal only means that the work is done.
-        }
+        // Let go meanwhile; a refusal only means that the work is done.
+        let Some(kept) = held.leases.get_mut(&id) else { return };
+        // Answers can come late, when another renewal has been answered since.
+        let (is_asked, now) = (kept.is_asked, Instant::now());
         match result {
             Ok(()) => {
-                let expires_at = began + self.timeout;
-                held.insert(id, began + self.interval, Entry { expires_at, ..entry });
+                kept.expires_at = kept.expires_at.max(began + self.timeout);
+                kept.expires_at_ms = self.wall_expiry();
+                let due = began + self.interval;
+                let due = if is_asked { due } else { due.max(kept.due) };
+                held.place(id, due, false);
             }
             // A passing error costs the lock only if it lasts as long as the lock (L18).
-            Err(error) if error.is_retryable() && Instant::now() < entry.expires_at => {
+            Err(error) if error.is_retryable() && now < kept.expires_at => {
                 tracing::warn!(target: targets::RUNTIME, %error, kind = ?self.kind,
                     "lock renewal failed, trying again");
-                let pause = RETRY_PAUSE.min(self.timeout / 20);
-                let again = (Instant::now() + pause).min(entry.expires_at);
-                held.insert(id, again, entry);
+                let again = (now + RETRY_PAUSE.min(self.timeout / 20)).min(kept.expires_at);
+                if is_asked {
+                    held.place(id, again, false);
+                }
             }
             Err(error) => {
                 tracing::debug!(target: targets::RUNTIME, %error, kind = ?self.kind, "lock lost");
+                let lost = kept.lost.clone();
                 held.remove(id);
                 drop(held);
-                entry.lost.cancel();
+                lost.cancel();
             }
         }
+        // Somebody may be waiting for an earlier or a later time than the first one now.
+        self.changed.notify_one();
+    }
+
+    fn wall_expiry(&self) -> u64 {
+        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        wall_clock_ms().saturating_add(timeout_ms)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -171,24 +203,72 @@ impl LeaseKeeper {
     }
 }
 
+impl Upkeep for LeaseKeeper {
+    fn slack(&self) -> Duration {
+        self.timeout.saturating_sub(self.interval)
+    }
+
+    fn overdue(&self, now: Instant) -> Option<Instant> {
+        let held = self.held();
+        let first = |set: &BTreeSet<(Instant, u64)>| set.first().map(|(due, _)| *due);
+        let first = first(&held.by_due).into_iter().chain(first(&held.unanswered)).min();
+        first.filter(|due| *due <= now)
+    }
+
+    fn take_over(self: Arc<Self>, store: Arc<dyn Provider>, now: Instant) -> Vec<Deed> {
+        let mut held = self.held();
+        let mut late = held.take_unanswered(now, self.interval);
+        late.extend(held.take_due(now, now, self.interval));
+        drop(held);
+        let renew =
+            |renewal| -> Deed { Box::pin(Arc::clone(&self).renew(Arc::clone(&store), renewal)) };
+        late.into_iter().map(renew).collect()
+    }
+}
+
 impl Held {
-    fn insert(&mut self, id: u64, due: Instant, entry: Entry) {
-        self.remove(id);
-        self.due.insert(id, due);
-        self.by_due.insert((due, id), entry);
+    /// Leases to renew now. They stay known, due again only once their renewal has been answered.
+    fn take_due(&mut self, until: Instant, now: Instant, interval: Duration) -> Vec<Renewal> {
+        let later = self.by_due.split_off(&(until, u64::MAX));
+        let due = std::mem::replace(&mut self.by_due, later);
+        self.ask(due, now, interval)
+    }
+
+    /// Leases whose renewal should have been answered by now, to try again.
+    fn take_unanswered(&mut self, now: Instant, interval: Duration) -> Vec<Renewal> {
+        let later = self.unanswered.split_off(&(now, u64::MAX));
+        let late = std::mem::replace(&mut self.unanswered, later);
+        self.ask(late, now, interval)
+    }
+
+    fn ask(
+        &mut self,
+        leases: BTreeSet<(Instant, u64)>,
+        now: Instant,
+        interval: Duration,
+    ) -> Vec<Renewal> {
+        let renewals = leases.into_iter().filter_map(|(_, id)| {
+            self.place(id, now + interval, true);
+            let kept = self.leases.get(&id)?;
+            let (token, expires_at) = (Arc::clone(&kept.token), kept.expires_at);
+            Some(Renewal { id, token, expires_at, began: now })
+        });
+        renewals.collect()
+    }
+
+    /// Puts a lease where it belongs from now on.
+    fn place(&mut self, id: u64, due: Instant, is_asked: bool) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let (from, was_asked) = (kept.due, kept.is_asked);
+        (kept.due, kept.is_asked) = (due, is_asked);
+        if was_asked { &mut self.unanswered } else { &mut self.by_due }.remove(&(from, id));
+        if is_asked { &mut self.unanswered } else { &mut self.by_due }.insert((due, id));
     }
 
     fn remove(&mut self, id: u64) {
-        if let Some(due) = self.due.remove(&id) {
-            self.by_due.remove(&(due, id));
-        }
-    }
-
-    /// Leases to renew now. They stay known, due again only once their renewal has ended.
-    fn due_before(&mut self, time: Instant) -> Vec<(u64, Entry)> {
-        let later = self.by_due.split_off(&(time, u64::MAX));
-        let due = std::mem::replace(&mut self.by_due, later);
-        due.into_iter().map(|((_, id), entry)| (id, entry)).collect()
+        let Some(kept) = self.leases.remove(&id) else { return };
+        let set = if kept.is_asked { &mut self.unanswered } else { &mut self.by_due };
+        set.remove(&(kept.due, id));
     }
 }
 
@@ -197,31 +277,19 @@ impl Lease {
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.lost
     }
+
+    /// Whether the lock has run out as far as we know, by any clock. Only the store knows for sure.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        let held = self.keeper.held();
+        held.leases.get(&self.id).is_none_or(|kept| {
+            kept.expires_at <= Instant::now() || kept.expires_at_ms <= wall_clock_ms()
+        })
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         self.keeper.held().remove(self.id);
-    }
-}
-
-/// One renewal. If it panics or never answers it has failed, and the lock will be gone.
-async fn renew(
-    store: &dyn Provider,
-    kind: LockKind,
-    entry: &Entry,
-    timeout: Duration,
-) -> Result<(), ProviderError> {
-    let call = async {
-        match kind {
-            LockKind::Turn => store.renew_orchestration_item_lock(&entry.token, timeout).await,
-            LockKind::Activity => store.renew_work_item_lock(&entry.token, timeout).await,
-        }
-    };
-    match timeout_at(entry.expires_at, catch_panic(call)).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(panic)) => Err(ProviderError::retryable("renew", format!("panicked: {panic}"))),
-        Err(_) => Err(ProviderError::retryable("renew", "no answer until the lock ran out")),
     }
 }
 

@@ -56,6 +56,12 @@ impl Listener {
         self.records().into_iter().filter(|record| record.message.contains(text)).collect()
     }
 
+    /// Asks from elsewhere whether a message containing a text has been logged.
+    pub fn ear(&self) -> impl Fn(&str) -> bool + Clone + Send + Sync + 'static {
+        let records = Arc::clone(&self.records);
+        move |text| records.lock().unwrap().iter().any(|record| record.message.contains(text))
+    }
+
     /// The one record whose message contains a text.
     pub fn one(&self, text: &str) -> Record {
         let mut found = self.saying(text);

@@ -242,7 +242,10 @@ impl Dispatcher {
             .with_remembered(self.node.facts.get(&batch.item.instance, execution_id));
         let kv_snapshot = batch.item.kv_snapshot.clone();
         let turn = self.turn_of(batch.instance(), execution_id, reader, code).await;
-        let (outcome, next) = run_turn_and_keep(Turn { history, kv_snapshot, ..turn });
+        let turn = Turn { history, kv_snapshot, ..turn };
+        let run = || run_turn_and_keep(turn);
+        let name = &aside.orchestration_name;
+        let (outcome, next) = self.node.turns.run(batch.instance(), name, run);
         self.report_before_commit(&batch, &outcome, &aside);
         self.commit_and_keep(&mut batch, outcome, aside, next).await;
     }

@@ -68,7 +68,9 @@ impl Dispatcher {
         let kv_snapshot = kv_after(&subject.item.kv_snapshot, &outcome.kv_changes);
         let turn = self.turn_of(subject.instance(), execution_id, reader, code).await;
         let turn = Turn { kv_snapshot: kv_snapshot.clone(), ..turn };
-        let (outcome, next) = run_turn_and_keep(turn);
+        let run = || run_turn_and_keep(turn);
+        let name = &aside.orchestration_name;
+        let (outcome, next) = self.node.turns.run(subject.instance(), name, run);
         self.report_before_commit(subject, &outcome, &aside);
         let next = next.filter(|_| self.node.warm.is_on());
         let next = next.map(|suspended| Warm { suspended, kv_snapshot });

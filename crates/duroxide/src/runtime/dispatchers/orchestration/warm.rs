@@ -58,7 +58,9 @@ impl Dispatcher {
         let inner = TurnSystemCalls { node: Arc::clone(&self.node), now_ms };
         let system_calls = Box::new(Listening { inner, answers: Arc::clone(&answers) });
         let system_calls: Option<Box<dyn SystemCalls>> = Some(system_calls);
-        let (outcome, next) = suspended.resume(Resumption { messages, now_ms, system_calls });
+        let run = || suspended.resume(Resumption { messages, now_ms, system_calls });
+        let name = &aside.orchestration_name;
+        let (outcome, next) = self.node.turns.run(subject.instance(), name, run);
         // A wait for something foreign is seen where the code was kept for long enough, and not else.
         if let Some(replica) = replica.filter(|_| !outcome.waits_for_foreign) {
             let answers = std::mem::take(&mut *locked(&answers));

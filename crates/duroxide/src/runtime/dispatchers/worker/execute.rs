@@ -100,6 +100,23 @@ impl Dispatcher {
         None
     }
 
+    /// Whether the lock is somebody else's before the activity has begun, which then is left to that
+    /// one: a process that was stopped for a while goes on as if nothing had happened. The clocks only
+    /// say when to ask the store.
+    async fn is_lost_already(&self, work: &Work) -> bool {
+        if !work.lease.is_doubtful() {
+            return false;
+        }
+        let timeout = self.node.options.worker_lock_timeout;
+        let renewed = self.node.store.renew_work_item_lock(&work.lock_token, timeout).await;
+        if let Err(error) = &renewed {
+            tracing::info!(target: targets::WORKER, instance_id = %work.instance,
+                activity_name = %work.name, activity_id = %work.id, %error,
+                "the lock was lost before the activity began; it is not run here");
+        }
+        renewed.is_err()
+    }
+
     /// Runs the activity; `None` if nothing here can.
     async fn execute(&self, work: &Work) -> Option<Ended> {
         let cancellation = CancellationToken::new();
@@ -123,6 +140,9 @@ impl Dispatcher {
         run: impl Future<Output = Result<String, String>>,
         cancellation: CancellationToken,
     ) -> Ended {
+        if self.is_lost_already(work).await {
+            return Ended::Cancelled;
+        }
         let mut run = std::pin::pin!(catch_panic(run));
         tokio::select! {
             biased;

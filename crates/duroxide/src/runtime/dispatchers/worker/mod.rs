@@ -19,7 +19,7 @@ use ahead::Ahead;
 use sessions::Sessions;
 
 pub(crate) use ahead::pass_on_in_time;
-pub(crate) use sessions::keep_sessions;
+pub(crate) use sessions::SessionLeases;
 pub(crate) use slot::Slot;
 
 /// Results at a time that wait for the store, without a slot.
@@ -30,7 +30,7 @@ pub(crate) struct Dispatcher {
     node: Arc<Node>,
     leases: Arc<LeaseKeeper>,
     lead: Lead,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     ahead: Ahead,
     /// As many permits as results may wait for the store.
     results: Arc<Semaphore>,
@@ -45,7 +45,7 @@ impl Dispatcher {
         turns: Option<Arc<orchestration::Dispatcher>>,
     ) -> Arc<Self> {
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
-        let (lead, sessions) = (Lead::new(), Sessions::default());
+        let (lead, sessions) = (Lead::new(), Arc::<Sessions>::default());
         let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
         Arc::new(Self { node, leases, lead, sessions, ahead, results, turns })
     }

@@ -8,9 +8,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
+use crate::providers::Provider;
 use crate::runtime::dispatchers::FAR_AHEAD;
 use crate::runtime::dispatchers::lease::renewal_interval;
 use crate::runtime::node::log_storage_error;
+use crate::runtime::upkeep::{Deed, Upkeep};
 
 /// Shortest interval of renewals and sweeps, whatever the options say: each is work for the store.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -76,37 +78,91 @@ impl Drop for SessionUse<'_> {
     }
 }
 
-/// Renews the leases of this runtime's sessions and sweeps dead ones, until told to stop (R7.71). A
-/// runtime that has no sessions asks nothing of the store but the sweep.
-pub(crate) async fn keep_sessions(
-    dispatcher: Arc<Dispatcher>,
+/// The leases of this runtime's sessions, which are renewed all at once (R7.71).
+pub(crate) struct SessionLeases {
+    sessions: Arc<Sessions>,
     owners: Vec<String>,
-    stop: CancellationToken,
-) {
-    let options = &dispatcher.node.options;
-    let (lease, idle) = (options.session_lock_timeout, options.session_idle_timeout);
-    let renew_every = renewal_interval(lease, options.session_lock_renewal_buffer);
-    let renew_every = renew_every.clamp(INTERVAL_MIN, FAR_AHEAD);
-    let sweep_every = options.session_cleanup_interval.clamp(INTERVAL_MIN, FAR_AHEAD);
-    let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
-    let store = &dispatcher.node.store;
-    let mut next_renewal = Instant::now() + renew_every;
-    let mut next_sweep = Instant::now() + sweep_every;
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = sleep_until(next_renewal) => {
-                next_renewal = Instant::now() + renew_every;
-                if dispatcher.sessions.may_own_leases(idle) {
-                    log_storage_error("-", store.renew_session_lock(&owners, lease, idle).await);
+    lease: Duration,
+    idle: Duration,
+    every: Duration,
+    next: Mutex<Instant>,
+}
+
+impl SessionLeases {
+    pub(crate) fn new(dispatcher: &Dispatcher, owners: Vec<String>) -> Arc<Self> {
+        let options = &dispatcher.node.options;
+        let (lease, idle) = (options.session_lock_timeout, options.session_idle_timeout);
+        let every = renewal_interval(lease, options.session_lock_renewal_buffer);
+        let every = every.clamp(INTERVAL_MIN, FAR_AHEAD);
+        let next = Mutex::new(Instant::now() + every);
+        let sessions = Arc::clone(&dispatcher.sessions);
+        Arc::new(Self { sessions, owners, lease, idle, every, next })
+    }
+
+    /// Renews the leases and sweeps dead ones, until told to stop. A runtime that has no sessions asks
+    /// nothing of the store but the sweep.
+    pub(crate) async fn keep(
+        self: Arc<Self>,
+        store: Arc<dyn Provider>,
+        sweep_every: Duration,
+        stop: CancellationToken,
+    ) {
+        let sweep_every = sweep_every.clamp(INTERVAL_MIN, FAR_AHEAD);
+        let mut next_sweep = Instant::now() + sweep_every;
+        loop {
+            let next_renewal = *self.next();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = sleep_until(next_renewal) => {
+                    if self.is_due(Instant::now()) {
+                        self.renew(store.as_ref()).await;
+                    }
+                }
+                () = sleep_until(next_sweep) => {
+                    next_sweep = Instant::now() + sweep_every;
+                    log_storage_error("-", store.cleanup_orphaned_sessions(self.idle).await);
                 }
             }
-            () = sleep_until(next_sweep) => {
-                next_sweep = Instant::now() + sweep_every;
-                log_storage_error("-", store.cleanup_orphaned_sessions(idle).await);
-            }
         }
+    }
+
+    /// Whether the leases are to be renewed now; whoever asks does it.
+    fn is_due(&self, now: Instant) -> bool {
+        let mut next = self.next();
+        let is_due = *next <= now;
+        if is_due {
+            *next = now + self.every;
+        }
+        is_due
+    }
+
+    async fn renew(&self, store: &dyn Provider) {
+        if self.sessions.may_own_leases(self.idle) {
+            let owners: Vec<&str> = self.owners.iter().map(String::as_str).collect();
+            let renewed = store.renew_session_lock(&owners, self.lease, self.idle).await;
+            log_storage_error("-", renewed);
+        }
+    }
+
+    fn next(&self) -> MutexGuard<'_, Instant> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upkeep for SessionLeases {
+    fn slack(&self) -> Duration {
+        self.lease.saturating_sub(self.every)
+    }
+
+    fn overdue(&self, now: Instant) -> Option<Instant> {
+        Some(*self.next()).filter(|next| *next <= now)
+    }
+
+    fn take_over(self: Arc<Self>, store: Arc<dyn Provider>, now: Instant) -> Vec<Deed> {
+        let is_due = self.is_due(now);
+        let renew: Deed = Box::pin(async move { self.renew(store.as_ref()).await });
+        Some(renew).filter(|_| is_due).into_iter().collect()
     }
 }
 
