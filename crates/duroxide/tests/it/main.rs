@@ -40,6 +40,7 @@ mod client_live;
 mod metrics;
 mod logs;
 mod safety_net;
+mod in_process;
 mod worker_crowd;
 mod results_in_flight;
 mod fetched_ahead;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duroxide::runtime::ForeignWait;
+use duroxide::runtime::{ForeignWait, WarmMode};
 use duroxide::{ConfigErrorKind, ErrorDetails, OrchestrationContext, OrchestrationStatus};
 use tracing::Level;
 
@@ -20,6 +20,10 @@ async fn wait_for_foreign(ctx: OrchestrationContext, what: String) -> Result<Str
             never.await.ok();
         }
         "yield" => tokio::task::yield_now().await,
+        "beside" => {
+            let foreign = tokio::time::sleep(Duration::from_millis(1));
+            ctx.join2(foreign, ctx.schedule_timer(Duration::from_secs(1))).await;
+        }
         "late" => {
             ctx.schedule_timer(Duration::from_secs(1)).await;
             tokio::task::yield_now().await;
@@ -33,6 +37,8 @@ fn foreign_waits(reaction: ForeignWait) -> WorldBuilder {
     world()
         .orchestration_version("Wait", "1.3.0", wait_for_foreign)
         .tuning(|tuning| tuning.foreign_wait = reaction)
+        // Beside durable waits a foreign one is seen where the code is kept.
+        .tuning(|tuning| tuning.warm.mode = WarmMode::On)
 }
 
 const METRIC: &str = "duroxide_orchestration_foreign_waits_total{orchestration_name=Wait}";
@@ -72,7 +78,7 @@ async fn r3_170_a_wait_for_something_else_is_found_in_the_poll_that_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn r3_170_such_a_wait_can_be_a_failure() {
-    for what in ["sleep", "late"] {
+    for what in ["sleep", "late", "beside"] {
         let (logs, board) = (listen(), Board::default());
         let _counting = board.count();
         let world = foreign_waits(ForeignWait::Fail).start().await;
