@@ -89,16 +89,20 @@ CREATE INDEX mailbox_ready ON duroxide.mailbox (pin, head) WHERE head IS NOT NUL
 CREATE INDEX mailbox_wake ON duroxide.mailbox (wake_at) WHERE wake_at IS NOT NULL;
 
 -- Messages to be read. kind: 0 any, 1 start, 2 queue message. since: when it could be read first.
+-- lost: nodes whose locks on it ended without them, which counts unless they come back.
 CREATE TABLE duroxide.message (
     instance  bigint NOT NULL,
     seq       bigint NOT NULL,
     kind      smallint NOT NULL,
     attempts  bigint NOT NULL,
     since     bigint NOT NULL,
+    lost      bigint[],
     payload   text NOT NULL,
     PRIMARY KEY (instance, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
+
+CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
 -- Messages that are not due yet, in the order in which they will be.
 CREATE TABLE duroxide.hidden (
@@ -114,7 +118,7 @@ CREATE TABLE duroxide.hidden (
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
--- Tags are of any length: the index knows a number made of them.
+-- Tags are of any length: the index knows a number made of them. lost: as for messages.
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,
     instance   bigint NOT NULL,
@@ -127,6 +131,7 @@ CREATE TABLE duroxide.work (
     tag_key    bigint NOT NULL,
     tag        text COLLATE "C",
     session    text COLLATE "C",
+    lost       bigint[],
     payload    text NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
@@ -135,6 +140,7 @@ CREATE INDEX work_ready_sessions ON duroxide.work (seq)
     WHERE wake_at IS NULL AND session IS NOT NULL;
 CREATE INDEX work_wake ON duroxide.work (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX work_session ON duroxide.work USING hash (session) WHERE session IS NOT NULL;
+CREATE INDEX work_lost ON duroxide.work (seq) WHERE lost IS NOT NULL;
 CREATE INDEX work_activity ON duroxide.work (instance, execution, activity);
 
 -- Which worker a session's activities belong to, and for how long.

@@ -1,11 +1,26 @@
 -- Turns: fetched, held, given back.
 
--- Writes down the attempts of locks that ended without a commit. Those that a commit ends need no
--- counting, which is why it is not done when the lock is taken.
+-- Nodes that lost a lock, with one more, the latest of them at least.
+CREATE FUNCTION duroxide.lost_by(p_lost bigint[], p_node bigint) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT CASE WHEN p_node IS NULL THEN p_lost
+        WHEN cardinality(p_lost) >= 32 THEN p_lost[2:] || p_node
+        ELSE coalesce(p_lost, '{}') || p_node END
+$body$;
+
+-- The same without one.
+CREATE FUNCTION duroxide.not_lost_by(p_lost bigint[], p_node bigint) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT nullif(array_remove(p_lost, p_node), '{}')
+$body$;
+
+-- Writes down the attempts of locks that ended without a commit, and whose they were. Those that a
+-- commit ends need no counting, which is why it is not done when the lock is taken.
 CREATE FUNCTION duroxide.count_attempts(p_keys bigint[]) RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
-    UPDATE duroxide.message q SET attempts = least(q.attempts + 1, 4294967295)
+    UPDATE duroxide.message q SET attempts = least(q.attempts + 1, 4294967295),
+        lost = duroxide.lost_by(q.lost, m.node)
     FROM duroxide.mailbox m
     WHERE m.instance = ANY (p_keys) AND NOT m.counted AND m.token IS NOT NULL
     AND q.instance = m.instance AND q.seq = ANY (m.taken);
@@ -249,7 +264,9 @@ BEGIN
         FROM taken t;
     ELSIF v_more <> 0 THEN
         UPDATE duroxide.message q
-        SET attempts = greatest(least(q.attempts + v_more, 4294967295), 0)
+        SET attempts = greatest(least(q.attempts + v_more, 4294967295), 0),
+            lost = CASE WHEN p_uncount THEN duroxide.not_lost_by(q.lost, v_mailbox.node)
+                ELSE q.lost END
         WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
     END IF;
     UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false

@@ -148,7 +148,8 @@ BEGIN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
-        UPDATE duroxide.work SET wake_at = NULL WHERE seq = ANY (v_seqs);
+        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node)
+        WHERE w.seq = ANY (v_seqs);
         v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
@@ -285,7 +286,8 @@ BEGIN
     WITH given AS (
         UPDATE duroxide.work w SET token = NULL, node = NULL,
             wake_at = CASE WHEN u.delay > 0 THEN v_now + u.delay END,
-            attempts = greatest(w.attempts - u.uncount::integer, 0)
+            attempts = greatest(w.attempts - u.uncount::integer, 0),
+            lost = CASE WHEN u.uncount THEN duroxide.not_lost_by(w.lost, w.node) ELSE w.lost END
         FROM unnest(p_seqs, p_tokens, p_delays, p_uncount) u(seq, token, delay, uncount)
         WHERE w.seq = u.seq AND w.token = u.token RETURNING w.seq)
     SELECT array_agg(g.seq) INTO v_given FROM given g;

@@ -2,7 +2,9 @@
 --
 -- Each node has a connection that holds an advisory lock for as long as it lasts. A node whose lock can
 -- be had is gone, and its locks on turns and activities are free at once instead of when they run out.
--- Whoever was only slow is refused by its tokens.
+-- Nobody can tell a node that died from one that was cut off, until it comes back. So the attempts that
+-- end with a node count, and when it comes back they never have: what kills its process is given up in
+-- the end, what is only cut off is not. Its old tokens are refused.
 
 CREATE SEQUENCE duroxide.node_ids;
 
@@ -22,8 +24,55 @@ LANGUAGE sql STABLE AS $body$
         'duroxide node ' || 'duroxide.node_ids'::regclass::oid || ' ' || p_id, 0)
 $body$;
 
+-- Instances with messages that a node lost, and those it has, or had last, locked.
+CREATE FUNCTION duroxide.keys_of_node(p_id bigint) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT q.instance FROM duroxide.message q
+        WHERE q.lost IS NOT NULL AND q.lost @> ARRAY[p_id]
+        UNION
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.wake_at IS NOT NULL AND m.state = 2 AND m.node = p_id);
+END
+$body$;
+
+-- A node has come back under another id. What it still holds it keeps, and what it lost was no attempt.
+CREATE FUNCTION duroxide.take_back(p_before bigint, p_id bigint, p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[] := duroxide.keys_of_node(p_before);
+    v_seqs bigint[];
+BEGIN
+    PERFORM FROM duroxide.mailbox m
+    WHERE m.instance = ANY (v_keys) ORDER BY m.instance FOR UPDATE;
+    UPDATE duroxide.message q SET attempts = greatest(q.attempts - 1, 0),
+        lost = duroxide.not_lost_by(q.lost, p_before)
+    WHERE q.instance = ANY (v_keys) AND q.lost IS NOT NULL AND q.lost @> ARRAY[p_before];
+    -- Of locks whose time is up, which nobody has noticed, no attempt will be counted.
+    UPDATE duroxide.mailbox m SET node = p_id, counted = m.counted OR m.wake_at <= p_now
+    WHERE m.instance = ANY (v_keys) AND m.state = 2 AND m.node = p_before;
+    v_seqs := array(
+        SELECT w.seq FROM duroxide.work w
+        WHERE w.lost IS NOT NULL AND w.lost @> ARRAY[p_before]
+        UNION
+        SELECT w.seq FROM duroxide.work w WHERE w.wake_at IS NOT NULL AND w.node = p_before);
+    PERFORM FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq FOR UPDATE;
+    UPDATE duroxide.work w SET attempts = greatest(w.attempts - 1, 0),
+        lost = duroxide.not_lost_by(w.lost, p_before)
+    WHERE w.seq = ANY (v_seqs) AND w.lost @> ARRAY[p_before];
+    UPDATE duroxide.work w SET node = CASE WHEN w.wake_at > p_now THEN p_id END,
+        attempts = greatest(w.attempts - (w.wake_at <= p_now)::integer, 0)
+    WHERE w.seq = ANY (v_seqs) AND w.wake_at IS NOT NULL AND w.node = p_before;
+    UPDATE duroxide.session SET node = p_id
+    WHERE id IN (SELECT s.id FROM duroxide.session s
+        WHERE s.until > p_now AND s.node = p_before FOR UPDATE SKIP LOCKED);
+END
+$body$;
+
 -- Makes this connection the proof that a node lives; its id. A node that was here before stays who it
--- is if nobody has noticed that it was gone.
+-- is if nobody has noticed that it was gone. Its lock may also be held by what is left of its old
+-- connection, which the server does not know to be dead.
 CREATE FUNCTION duroxide.join_node(p_before bigint, p_name text, p_now bigint) RETURNS bigint
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -39,12 +88,15 @@ BEGIN
     PERFORM pg_advisory_lock(duroxide.node_key(v_id));
     INSERT INTO duroxide.node (id, name, joined_at)
     VALUES (v_id, p_name, coalesce(p_now, duroxide.now_ms()));
+    IF p_before IS NOT NULL THEN
+        PERFORM duroxide.take_back(p_before, v_id, coalesce(p_now, duroxide.now_ms()));
+    END IF;
     RETURN v_id;
 END
 $body$;
 
 -- Ends what a node holds, as if its time were up, except where somebody is busy with it. The attempts
--- count: the node may have died of them. Whether there was anything to end. A node that has been gone
+-- count, unless it comes back: the node may have died of them. Whether there was anything to end. A node that has been gone
 -- for longer than any statement lasts, and holds nothing, is forgotten.
 CREATE FUNCTION duroxide.end_node(p_id bigint, p_now bigint) RETURNS boolean
 LANGUAGE plpgsql AS $body$
@@ -57,13 +109,16 @@ BEGIN
         SELECT m.instance FROM duroxide.mailbox m
         WHERE m.wake_at > p_now AND m.state = 2 AND m.node = p_id FOR UPDATE SKIP LOCKED);
     IF cardinality(v_turns) > 0 THEN
+        PERFORM duroxide.count_attempts(v_turns);
         UPDATE duroxide.mailbox SET wake_at = p_now WHERE instance = ANY (v_turns);
     END IF;
     v_work := array(
         SELECT w.seq FROM duroxide.work w
         WHERE w.wake_at > p_now AND w.node = p_id FOR UPDATE SKIP LOCKED);
     IF cardinality(v_work) > 0 THEN
-        UPDATE duroxide.work SET wake_at = p_now WHERE seq = ANY (v_work);
+        UPDATE duroxide.work w SET wake_at = p_now, node = NULL,
+            lost = duroxide.lost_by(w.lost, p_id)
+        WHERE w.seq = ANY (v_work);
     END IF;
     UPDATE duroxide.session SET until = p_now
     WHERE id IN (SELECT s.id FROM duroxide.session s

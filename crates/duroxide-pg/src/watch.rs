@@ -32,11 +32,14 @@ pub(crate) async fn watch(store: Arc<Store>) {
     }
     let mut node = None;
     while !store.floor.is_closed() {
+        let began = Instant::now();
         if let Err(error) = watch_connected(&store, &mut node).await {
             store.membership.end();
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
+            // Others take what this node holds at their next pulse, unless it is back before.
+            let pause = if PULSE < began.elapsed() { Duration::ZERO } else { RECOVERY };
             tokio::select! {
-                () = tokio::time::sleep(RECOVERY) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = store.closing.notified() => return,
             }
         }
@@ -56,14 +59,17 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     store.membership.join(id);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
+    let mut first_pulse = Instant::now();
     if node.replace(id).is_some() {
         // What was said meanwhile, here or there, nobody heard.
         store.ring_everything();
         store.outbox.add(News::add_everything);
+        // Others may have lost their connections, too, and are about to be back.
+        first_pulse += PULSE;
     }
     store.outbox.add(|news| news.company = true);
 
-    let mut pulse = tokio::time::interval(PULSE);
+    let mut pulse = tokio::time::interval_at(first_pulse, PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_word = None;
     loop {

@@ -343,3 +343,86 @@ async fn what_a_node_takes_without_its_proof_of_life_is_its_own() {
         here.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
     }
 }
+
+/// A node dies in the eyes of others, which end what it holds, and comes back.
+const LOSE: &str = "SELECT end_node($1, now_ms())";
+const RETURN: &str = "SELECT join_node($1, 'back', NULL)";
+
+// R8.145: what ended with a node that comes back was no attempt, taken up by others or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_145_what_is_taken_from_a_node_that_comes_back_was_no_attempt() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema.config()).await;
+    let stranger = support::stranger(&schema.config()).await;
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    store.enqueue_for_worker(activity(2, None)).await.unwrap();
+    for round in 0..12 {
+        let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+        let any = &TagFilter::DefaultOnly;
+        let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+        assert_eq!((turn.attempt_count, job.2), (1, 1), "round {round}");
+        let node: i64 = stranger.query_one("SELECT node FROM work", &[]).await.unwrap().get(0);
+        stranger.execute(LOSE, &[&node]).await.unwrap();
+        let mut held = None;
+        if round % 3 == 1 {
+            // Somebody else has it, and counts it until the first is back.
+            let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+            let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+            assert_eq!((turn.attempt_count, job.2), (2, 2), "round {round}");
+            held = Some((turn.lock_token, job.1));
+        } else if round % 3 == 2 {
+            // Others have noticed that it is free.
+            stranger.execute("SELECT advance(now_ms(), 1000)", &[]).await.unwrap();
+        }
+        stranger.execute(RETURN, &[&node]).await.unwrap();
+        if let Some((turn, work)) = held {
+            store.abandon_orchestration_item(&turn, None, true).await.unwrap();
+            store.abandon_work_item(&work, None, true).await.unwrap();
+        }
+        // The store is still the node it was, whatever was said of it.
+        stranger.execute("UPDATE node SET gone_at = NULL WHERE id = $1", &[&node]).await.unwrap();
+    }
+}
+
+// A process that dies of its work does not come back, and its attempts stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_145_what_is_taken_from_a_node_that_stays_away_was_an_attempt() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema.config()).await;
+    let stranger = support::stranger(&schema.config()).await;
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    store.enqueue_for_worker(activity(2, None)).await.unwrap();
+    for attempt in 1..12 {
+        let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+        let any = &TagFilter::DefaultOnly;
+        let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+        assert_eq!((turn.attempt_count, job.2), (attempt, attempt));
+        let node: i64 = stranger.query_one("SELECT node FROM work", &[]).await.unwrap().get(0);
+        stranger.execute(LOSE, &[&node]).await.unwrap();
+        // Somebody else does come back, who never had it.
+        stranger.execute(RETURN, &[&(node + 1_000)]).await.unwrap();
+    }
+}
+
+// A node whose old connection the server does not know to be dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_holds_is_its_own_under_its_next_id() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema.config()).await;
+    let stranger = support::stranger(&schema.config()).await;
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    store.enqueue_for_worker(activity(2, None)).await.unwrap();
+    assert!(store.fetch_turn(LOCK, LONG, None).await.unwrap().is_some());
+    let any = &TagFilter::DefaultOnly;
+    assert!(store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().is_some());
+    let holders = "SELECT w.node, m.node FROM work w, mailbox m WHERE m.state = 2";
+    let row = stranger.query_one(holders, &[]).await.unwrap();
+    let (before, same): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(before, same);
+    let next: i64 = stranger.query_one(RETURN, &[&before]).await.unwrap().get(0);
+    assert_ne!(next, before);
+    let row = stranger.query_one(holders, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (next, next));
+    stranger.execute(LOSE, &[&before]).await.unwrap();
+    assert!(store.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
+}

@@ -20,6 +20,7 @@ const PROTECTED: &[&str] =
 const HARMLESS: &[(&str, &str)] = &[
     ("keys_of", "keys only: a key that is locked afterwards is still that of its id"),
     ("keys_of_work", "keys only: an activity stays with its instance"),
+    ("keys_of_node", "keys only: whether they still are its own is looked at under the lock"),
     ("note_ids", "brings ids into being, which have no state"),
     ("tree_of", "ids only: a deletion looks again under the lock"),
     ("next_turn_due", "a time to look, and no more"),

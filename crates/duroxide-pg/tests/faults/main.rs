@@ -14,6 +14,7 @@ mod restarts;
 mod failover;
 mod sqlstates;
 mod network;
+mod cut_off;
 mod limits;
 mod contention;
 mod held;

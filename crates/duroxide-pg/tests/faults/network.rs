@@ -18,7 +18,8 @@ use crate::support::TestSchema;
 /// Leases of activities are that long here.
 const LEASE_MS: u64 = 2_000;
 
-fn proxy() -> (Proxy, String) {
+/// A way to the server of all tests.
+pub(crate) fn proxy() -> (Proxy, String) {
     let url = shared().unwrap().url();
     let (_, address) = url.rsplit_once('@').unwrap();
     let port = address.split_once('/').unwrap().0.rsplit_once(':').unwrap().1;

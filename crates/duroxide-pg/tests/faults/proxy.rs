@@ -18,6 +18,8 @@ pub(crate) enum Way {
     Frozen = 1,
     /// What is asked passes; the connection is cut when the answer comes.
     AnswerLost = 2,
+    /// Connections end, and new ones are refused.
+    Closed = 3,
 }
 
 /// A proxy on loopback, for one server.
@@ -54,6 +56,9 @@ impl Proxy {
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             while let Ok((inner, _)) = listener.accept().await {
+                if shared.way() == Way::Closed {
+                    continue;
+                }
                 let server = shared.server.load(Ordering::SeqCst);
                 let Ok(outer) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
                 shared.carry(inner, outer);
@@ -90,21 +95,29 @@ impl State {
         match self.way.load(Ordering::SeqCst) {
             0 => Way::Open,
             1 => Way::Frozen,
-            _ => Way::AnswerLost,
+            2 => Way::AnswerLost,
+            _ => Way::Closed,
         }
     }
 
     fn carry(self: &Arc<Self>, inner: TcpStream, outer: TcpStream) {
         let (inner_read, inner_write) = inner.into_split();
         let (outer_read, outer_write) = outer.into_split();
-        let (asking, answering) = (Arc::clone(self), Arc::clone(self));
+        let (asking, answering, closing) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         let both = async move {
             tokio::select! {
                 () = asking.pass(inner_read, outer_write, false) => {}
                 () = answering.pass(outer_read, inner_write, true) => {}
+                () = closing.closed() => {}
             }
         };
         tokio::spawn(both);
+    }
+
+    /// Waits until the way is closed.
+    async fn closed(&self) {
+        let mut news = self.news.subscribe();
+        while self.way() != Way::Closed && news.changed().await.is_ok() {}
     }
 
     /// Passes bytes until one side is gone, or the connection is cut.
