@@ -90,6 +90,7 @@ CREATE INDEX mailbox_wake ON duroxide.mailbox (wake_at) WHERE wake_at IS NOT NUL
 
 -- Messages to be read. kind: 0 any, 1 start, 2 queue message. since: when it could be read first.
 -- lost: nodes whose locks on it ended without them, which counts unless they come back.
+-- parent: the instance whose child it begins; deleted with it (R6.68).
 CREATE TABLE duroxide.message (
     instance  bigint NOT NULL,
     seq       bigint NOT NULL,
@@ -98,9 +99,11 @@ CREATE TABLE duroxide.message (
     since     bigint NOT NULL,
     lost      bigint[],
     payload   text NOT NULL,
+    parent    text COLLATE "C",
     PRIMARY KEY (instance, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
+CREATE INDEX message_parent ON duroxide.message USING hash (parent) WHERE parent IS NOT NULL;
 
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
@@ -112,9 +115,11 @@ CREATE TABLE duroxide.hidden (
     kind        smallint NOT NULL,
     attempts    bigint NOT NULL,
     payload     text NOT NULL,
+    parent      text COLLATE "C",
     PRIMARY KEY (visible_at, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
+CREATE INDEX hidden_parent ON duroxide.hidden USING hash (parent) WHERE parent IS NOT NULL;
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.

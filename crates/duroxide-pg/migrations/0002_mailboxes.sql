@@ -208,9 +208,9 @@ END
 $body$;
 
 -- Puts messages into mailboxes, now or when they are due, in the order given (R8.10, R8.53). All are
--- due at once if `p_due` is null.
+-- due at once if `p_due` is null, none begins a child if `p_parents` is.
 CREATE FUNCTION duroxide.post(
-    p_keys bigint[], p_kinds smallint[], p_due bigint[], p_payloads text[],
+    p_keys bigint[], p_kinds smallint[], p_due bigint[], p_payloads text[], p_parents text[],
     p_now bigint, p_retention bigint)
 RETURNS void
 LANGUAGE plpgsql AS $body$
@@ -219,20 +219,23 @@ DECLARE
     v_hides boolean := p_due IS NOT NULL AND p_now < ANY (p_due);
 BEGIN
     IF NOT v_hides THEN
-        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-        SELECT u.key, nextval('duroxide.positions'::regclass), u.kind, 0, p_now, u.payload
-        FROM unnest(p_keys, p_kinds, p_payloads) u(key, kind, payload);
+        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload, parent)
+        SELECT u.key, nextval('duroxide.positions'::regclass), u.kind, 0, p_now, u.payload,
+            u.parent
+        FROM unnest(p_keys, p_kinds, p_payloads, p_parents) u(key, kind, payload, parent);
     ELSE
         v_seqs := array(
             SELECT nextval('duroxide.positions'::regclass)
             FROM generate_series(1, cardinality(p_keys)));
-        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-        SELECT u.key, u.seq, u.kind, 0, p_now, u.payload
-        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+        INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload, parent)
+        SELECT u.key, u.seq, u.kind, 0, p_now, u.payload, u.parent
+        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads, p_parents)
+            u(key, seq, kind, due, payload, parent)
         WHERE coalesce(u.due, 0) <= p_now;
-        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
-        SELECT u.due, u.seq, u.key, u.kind, 0, u.payload
-        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads) u(key, seq, kind, due, payload)
+        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload, parent)
+        SELECT u.due, u.seq, u.key, u.kind, 0, u.payload, u.parent
+        FROM unnest(p_keys, v_seqs, p_kinds, p_due, p_payloads, p_parents)
+            u(key, seq, kind, due, payload, parent)
         WHERE u.due > p_now;
     END IF;
     PERFORM duroxide.rouse(p_keys, p_kinds, p_retention);
@@ -242,7 +245,7 @@ $body$;
 -- Queues messages for instances, visible after a delay (R8.10, R8.12).
 CREATE FUNCTION duroxide.enqueue_messages(
     p_ids text[], p_kinds smallint[], p_delays bigint[], p_payloads text[],
-    p_now bigint, p_retention bigint, p_locked boolean)
+    p_now bigint, p_retention bigint, p_locked boolean, p_parents text[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -252,6 +255,6 @@ BEGIN
     PERFORM duroxide.post(v_keys, p_kinds,
         CASE WHEN 0 < ANY (p_delays) THEN array(SELECT v_now + u.delay
             FROM unnest(p_delays) WITH ORDINALITY u(delay, n) ORDER BY u.n) END,
-        p_payloads, v_now, p_retention);
+        p_payloads, p_parents, v_now, p_retention);
 END
 $body$;

@@ -50,8 +50,9 @@ BEGIN
             DELETE FROM duroxide.hidden q
             WHERE q.instance = ANY (v_keys) AND q.visible_at <= p_now RETURNING q.*),
         moved AS (
-            INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload)
-            SELECT d.instance, d.seq, d.kind, d.attempts, d.visible_at, d.payload FROM due d
+            INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload, parent)
+            SELECT d.instance, d.seq, d.kind, d.attempts, d.visible_at, d.payload, d.parent
+            FROM due d
             RETURNING instance, kind)
         SELECT array_agg(m.instance), array_agg(m.kind) INTO v_keys, v_kinds FROM moved m;
         IF cardinality(v_keys) > 0 THEN
@@ -258,9 +259,9 @@ BEGIN
         WITH taken AS (
             DELETE FROM duroxide.message q
             WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken) RETURNING q.*)
-        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
+        INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload, parent)
         SELECT v_now + p_delay, t.seq, t.instance, t.kind,
-            greatest(least(t.attempts + v_more, 4294967295), 0), t.payload
+            greatest(least(t.attempts + v_more, 4294967295), 0), t.payload, t.parent
         FROM taken t;
     ELSIF v_more <> 0 THEN
         UPDATE duroxide.message q

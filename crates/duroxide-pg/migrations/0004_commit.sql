@@ -220,6 +220,7 @@ CREATE FUNCTION duroxide.commit_turns(
     w_tags text[], w_sessions text[], w_payloads text[],
     c_turns integer[], c_ids integer[], c_executions bigint[], c_activities bigint[],
     m_turns integer[], m_ids integer[], m_kinds smallint[], m_due bigint[], m_payloads text[],
+    m_parents text[],
     p_retention bigint, p_locked boolean,
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint)
@@ -413,9 +414,9 @@ BEGIN
             PERFORM duroxide.post(
                 array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.kind ORDER BY u.n),
                 array_agg(u.due ORDER BY u.n), array_agg(u.payload ORDER BY u.n),
-                v_now, p_retention)
-            FROM unnest(m_turns, m_ids, m_kinds, m_due, m_payloads) WITH ORDINALITY
-                u(turn, id, kind, due, payload, n)
+                array_agg(u.parent ORDER BY u.n), v_now, p_retention)
+            FROM unnest(m_turns, m_ids, m_kinds, m_due, m_payloads, m_parents) WITH ORDINALITY
+                u(turn, id, kind, due, payload, parent, n)
             WHERE v_results[u.turn] = 0 HAVING count(*) > 0;
         END IF;
     END IF;

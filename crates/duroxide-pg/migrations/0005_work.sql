@@ -227,7 +227,7 @@ BEGIN
     SELECT array_agg(DISTINCT g.session) INTO v_sessions FROM gone g WHERE g.session IS NOT NULL;
     PERFORM duroxide.post(
         array_agg(v_keys[u.target] ORDER BY u.n), array_agg(0::smallint), NULL,
-        array_agg(u.payload ORDER BY u.n), v_now, p_retention)
+        array_agg(u.payload ORDER BY u.n), NULL, v_now, p_retention)
     FROM unnest(p_targets, p_payloads, v_results) WITH ORDINALITY u(target, payload, result, n)
     WHERE u.result = 0 AND u.target IS NOT NULL HAVING count(*) > 0;
     IF 0 <> ANY (v_results) THEN

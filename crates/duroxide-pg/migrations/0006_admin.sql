@@ -25,10 +25,66 @@ BEGIN
 END
 $body$;
 
--- Deletes instances, with their descendants if `p_tree`, or nothing at all (R6.60 – R6.65).
+-- Mailboxes where starts of children of these instances are queued.
+CREATE FUNCTION duroxide.mailboxes_of_starts(p_ids text[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT q.instance FROM unnest(p_ids) u(id)
+        JOIN duroxide.message q ON q.parent = u.id COLLATE "C"
+        UNION
+        SELECT q.instance FROM unnest(p_ids) u(id)
+        JOIN duroxide.hidden q ON q.parent = u.id COLLATE "C");
+END
+$body$;
+
+-- Takes out the starts of children of these instances (R6.68), from mailboxes that are locked here. How
+-- many, and the keys of those that only such a start spoke for: they are to be deleted, too. A turn that
+-- has read one loses its lock, uncounted.
+CREATE FUNCTION duroxide.delete_starts_of(
+    p_ids text[], p_doomed bigint[], p_now bigint, p_retention bigint, OUT starts bigint, OUT nobody bigint[])
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_keys bigint[];
+    v_taken bigint[];
+    v_hidden bigint[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM duroxide.message q USING unnest(p_ids) u(id)
+        WHERE q.parent = u.id COLLATE "C" RETURNING q.instance, q.seq)
+    SELECT count(*), array_agg(DISTINCT g.instance),
+        array_agg(DISTINCT g.instance) FILTER (WHERE g.seq = ANY (m.taken))
+    INTO starts, v_keys, v_taken
+    FROM gone g JOIN duroxide.mailbox m ON m.instance = g.instance;
+    WITH gone AS (
+        DELETE FROM duroxide.hidden q USING unnest(p_ids) u(id)
+        WHERE q.parent = u.id COLLATE "C" RETURNING q.instance)
+    SELECT starts + count(*), array_agg(DISTINCT g.instance) INTO starts, v_hidden FROM gone g;
+    v_keys := array(
+        SELECT u.key FROM unnest(v_keys || v_hidden) u(key) WHERE u.key <> ALL (p_doomed));
+    nobody := array(
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.instance = ANY (v_keys) AND NOT m.known
+        AND NOT EXISTS (SELECT FROM duroxide.message q
+            WHERE q.instance = m.instance AND q.kind = 1)
+        AND NOT EXISTS (SELECT FROM duroxide.hidden q
+            WHERE q.instance = m.instance AND q.kind = 1));
+    PERFORM duroxide.abandon_turn(m.instance, m.token, 0, true, v_now, p_retention)
+    FROM duroxide.mailbox m
+    WHERE m.instance = ANY (v_taken) AND m.instance = ANY (v_keys)
+    AND m.instance <> ALL (nobody) AND m.state = 2 AND m.wake_at > v_now;
+    PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.instance = ANY (v_keys) AND m.instance <> ALL (nobody) AND m.state <> 2),
+        p_retention);
+END
+$body$;
+
+-- Deletes instances, with their descendants if `p_tree`, or nothing at all (R6.60 – R6.68).
 -- refusal: 0 none, 1 `culprit` still runs, 2 `culprit` is a child of `parent` and would lose it.
 CREATE FUNCTION duroxide.delete_instances(
-    p_ids text[], p_force boolean, p_tree boolean,
+    p_ids text[], p_force boolean, p_tree boolean, p_now bigint, p_retention bigint,
     OUT refusal smallint, OUT culprit text, OUT parent text, OUT instances bigint,
     OUT executions bigint, OUT events bigint, OUT messages bigint, OUT ids text[])
 LANGUAGE plpgsql
@@ -36,6 +92,8 @@ SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan 
 #variable_conflict use_column
 DECLARE
     v_keys bigint[];
+    v_queued bigint[];
+    v_nobody bigint[];
     v_count bigint;
 BEGIN
     ids := p_ids;
@@ -44,10 +102,14 @@ BEGIN
             ids := duroxide.tree_of(p_ids);
         END IF;
         v_keys := array_remove(duroxide.keys_of(ids), NULL);
+        v_queued := duroxide.mailboxes_of_starts(ids);
         PERFORM FROM duroxide.mailbox m
-        WHERE m.instance = ANY (v_keys) ORDER BY m.instance FOR UPDATE;
-        -- A child that is committed first locks its parent's mailbox: from here on there is none.
-        EXIT WHEN NOT p_tree OR ids @> duroxide.tree_of(p_ids);
+        WHERE m.instance = ANY (v_keys || v_queued) ORDER BY m.instance FOR UPDATE;
+        -- A child that is committed first locks its parent's mailbox, and so does the commit that
+        -- starts one: from here on there is none that is not known here.
+        EXIT WHEN (NOT p_tree OR ids @> duroxide.tree_of(p_ids))
+            AND v_keys @> array_remove(duroxide.keys_of(ids), NULL)
+            AND v_queued @> duroxide.mailboxes_of_starts(ids);
     END LOOP;
     refusal := 0;
     IF NOT p_force THEN
@@ -64,8 +126,15 @@ BEGIN
         refusal := 2;
         RETURN;
     END IF;
+    messages := 0;
+    IF cardinality(v_queued) > 0 THEN
+        SELECT s.starts, s.nobody INTO messages, v_nobody
+        FROM duroxide.delete_starts_of(ids, v_keys, p_now, p_retention) s;
+        v_keys := v_keys || v_nobody;
+    END IF;
     DELETE FROM duroxide.message q WHERE q.instance = ANY (v_keys);
-    GET DIAGNOSTICS messages = ROW_COUNT;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    messages := messages + v_count;
     DELETE FROM duroxide.hidden q WHERE q.instance = ANY (v_keys);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     messages := messages + v_count;
@@ -113,7 +182,10 @@ DECLARE
     v_row record;
 BEGIN
     FOR v_row IN
-        SELECT c.id FROM duroxide.candidates(p_ids, p_completed_before) c WHERE c.parent IS NULL
+        SELECT c.id FROM duroxide.candidates(p_ids, p_completed_before) c
+        -- Without its parent a child is the root of what is left (R6.69).
+        WHERE NOT EXISTS (SELECT FROM duroxide.instance i
+            WHERE i.id = c.parent AND i.name IS NOT NULL)
     LOOP
         EXIT WHEN cardinality(v_roots) >= p_limit;
         IF duroxide.running_of(duroxide.tree_of(ARRAY[v_row.id])) IS NULL THEN

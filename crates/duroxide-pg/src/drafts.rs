@@ -24,6 +24,8 @@ pub(crate) struct MessageDraft {
     pub(crate) instance: String,
     pub(crate) kind: Kind,
     pub(crate) payload: String,
+    /// The instance whose child it begins.
+    pub(crate) parent: Option<String>,
 }
 
 impl MessageDraft {
@@ -36,7 +38,8 @@ impl MessageDraft {
             WorkItem::QueueMessage { .. } => Kind::Queue,
             _ => Kind::Any,
         };
-        Ok(Self { instance: pack(instance).into_owned(), kind, payload: json(item) })
+        let parent = packed(item.parent_of_start());
+        Ok(Self { instance: pack(instance).into_owned(), kind, payload: json(item), parent })
     }
 }
 

@@ -183,7 +183,12 @@ impl Store {
         let refused = |why| Err(Refusal::Undeletable(why, root.to_owned()).into());
         match self.parent(root).await {
             Ok(None) => {}
-            Ok(Some(_)) => return refused(DeleteRefused::SubOrchestration),
+            Ok(Some(parent)) => match self.parent(&parent).await {
+                // Without its parent it is the root of what is left (R6.69).
+                Err(Failure::Refused(_)) => {}
+                Err(failure) => return Err(failure),
+                Ok(_) => return refused(DeleteRefused::SubOrchestration),
+            },
             Err(Failure::Refused(_)) => return refused(DeleteRefused::NotFound),
             Err(failure) => return Err(failure),
         }
@@ -201,9 +206,12 @@ impl Store {
         force: bool,
         tree: bool,
     ) -> Result<DeleteInstanceResult, Failure> {
-        const DELETE: &str = "SELECT * FROM duroxide.delete_instances($1, $2, $3)";
+        const DELETE: &str = "SELECT * FROM duroxide.delete_instances($1, $2, $3, $4, $5)";
         let ids: Vec<_> = ids.iter().map(|id| pack(id)).collect();
-        let rows = self.pool.query(DELETE, &[&ids, &force, &tree]).await?;
+        let rows = self
+            .pool
+            .query(DELETE, &[&ids, &force, &tree, &self.given_time(), &self.retention()])
+            .await?;
         let Some(row) = rows.first() else { return Ok(DeleteInstanceResult::default()) };
         let text = |column| unpack(row.get::<_, Option<String>>(column).unwrap_or_default());
         match row.get("refusal") {

@@ -55,6 +55,7 @@ pub(crate) fn decode_turn(row: &Row) -> Result<FetchedTurn, Vec<(i64, String)>> 
         attempt_count: attempts_out(row.get::<_, Option<i64>>("attempts").unwrap_or(1)),
         last_event_id,
         last_event_at_ms: row.get::<_, Option<i64>>("last_event_at").map_or(0, ms_out),
+        incarnation: id_out(row.get("key")),
         history_included: last_event_id == 0,
     })
 }

@@ -220,6 +220,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
         attempt_count: taken.attempts,
         last_event_id: taken.last_event.0,
         last_event_at_ms: taken.last_event.1,
+        incarnation: taken.key.cast_unsigned(),
         history_included: taken.last_event.0 == 0 || is_unreadable,
     })
 }

@@ -53,6 +53,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
             attempts: due.attempts,
             payload: &due.payload,
             long_text: due.apart.map(|apart| apart.key),
+            parent: due.parent.as_deref(),
         };
         deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
     }

@@ -80,7 +80,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// The next queue position: later ones are larger, whoever asks.
+    /// The next queue position, or key of an instance: later ones are larger, whoever asks.
     pub(crate) fn next_seq(&mut self) -> Sql<i64> {
         let mut positions = match self.positions {
             Some(positions) => positions,
@@ -96,11 +96,13 @@ impl<'c> Tx<'c> {
     }
 
     /// An instance by its id, noted as a name if it is new.
-    pub(crate) fn instance(&self, id: &str) -> Sql<Instance> {
+    pub(crate) fn instance(&mut self, id: &str) -> Sql<Instance> {
         if let Some(known) = instances::by_id(self.connection, id)? {
             return Ok(known);
         }
-        let key = instances::insert_name(self.connection, id)?;
+        // A key is never used again: tokens and rows of a deleted instance belong to nobody (R8.143).
+        let key = self.next_seq()?;
+        instances::insert_name(self.connection, key, id)?;
         Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0, is_new: true })
     }
 

@@ -23,6 +23,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("keys_of_node", "keys only: whether they still are its own is looked at under the lock"),
     ("note_ids", "brings ids into being, which have no state"),
     ("tree_of", "ids only: a deletion looks again under the lock"),
+    ("mailboxes_of_starts", "keys only: a deletion looks again under the lock"),
     ("next_turn_due", "a time to look, and no more"),
 ];
 /// The same within a statement: an id's key, times to look, and keys of those to be locked then.

@@ -223,6 +223,15 @@ impl WorkItem {
     pub fn is_start(&self) -> bool {
         matches!(self, Self::StartOrchestration { .. } | Self::ContinueAsNew { .. })
     }
+
+    /// The instance whose child this item begins. Stores find queued starts by it when the parent is
+    /// deleted (R6.68).
+    pub fn parent_of_start(&self) -> Option<&str> {
+        match self {
+            Self::StartOrchestration { parent_instance, .. } => parent_instance.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Names a message for logs. Queue messages keep their older label (R2.71).

@@ -58,7 +58,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
     /// Parent, for a child.
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError>;
 
-    /// Deletes exactly these instances, in one transaction.
+    /// Deletes exactly these instances, in one transaction, and the queued starts of their children
+    /// with them (R6.68).
     async fn delete_instances_atomic(
         &self,
         ids: &[String],
@@ -77,14 +78,20 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(InstanceTree { root_id: instance_id.to_owned(), all_ids })
     }
 
-    /// Deletes a root instance with its descendants.
+    /// Deletes a root instance with its descendants, those included that have not begun (R6.68). A
+    /// child whose parent does not exist is a root (R6.69).
     async fn delete_instance(
         &self,
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        if self.get_parent_id(instance_id).await?.is_some() {
-            return Err(DeleteRefused::SubOrchestration.into_error(instance_id));
+        if let Some(parent) = self.get_parent_id(instance_id).await? {
+            match self.get_parent_id(&parent).await {
+                // Without its parent it is the root of what is left (R6.69).
+                Err(error) if !error.is_retryable() => {}
+                Err(error) => return Err(error),
+                Ok(_) => return Err(DeleteRefused::SubOrchestration.into_error(instance_id)),
+            }
         }
         let tree = self.get_instance_tree(instance_id).await?;
         self.delete_instances_atomic(&tree.all_ids, force).await

@@ -18,8 +18,11 @@ pub struct FetchedTurn {
     /// Id of the last event of the current execution; 0 if it has none.
     pub last_event_id: u64,
     /// Its time; 0 if there is none. With the id it tells whether somebody else has gone on with the
-    /// instance, or it was deleted and its name used again.
+    /// instance.
     pub last_event_at_ms: u64,
+    /// Number of the instance's life: another if it was deleted and its name used again, the same for
+    /// all turns between (R8.143). 0 if the store cannot tell.
+    pub incarnation: u64,
     /// Whether `item.history` holds the history.
     pub history_included: bool,
 }
@@ -34,6 +37,7 @@ impl FetchedTurn {
             item,
             lock_token,
             attempt_count,
+            incarnation: 0,
             history_included: true,
         }
     }

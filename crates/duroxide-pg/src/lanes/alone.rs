@@ -29,7 +29,7 @@ pub(super) struct Common<'a> {
 /// If the look takes a turn with the message, that may be held back (`may_hold`).
 pub(super) fn common_call(op: &Op, may_hold: bool) -> Option<Common<'_>> {
     match op {
-        Op::Enqueue { message, delay: 0 } => {
+        Op::Enqueue { message, delay: 0 } if message.parent.is_none() => {
             Some(Common { call: post_call(message, None, may_hold), queue: Queue::Turns })
         }
         Op::Ack { seq, secret, outcome: Some(message) } => {

@@ -130,7 +130,7 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
 }
 
 fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
-    const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6, $7)";
+    const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6, $7, $8)";
     let pick = |op: &&'a Op| -> Option<(&'a MessageDraft, i64)> {
         if let Op::Enqueue { message, delay } = op { Some((message, *delay)) } else { None }
     };
@@ -143,6 +143,7 @@ fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
         .with(terms.now)
         .with(terms.retention)
         .with(terms.is_locked)
+        .with(messages().map(|(message, _)| message.parent.as_deref()).collect::<Vec<_>>())
 }
 
 fn queue_work_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {

@@ -14,7 +14,7 @@ use crate::numbers::id_in;
 const COMMIT: &str = "SELECT * FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
      $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
-     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62)";
+     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63)";
 
 /// One of the turns of a call.
 struct Entry<'a> {
@@ -131,6 +131,7 @@ fn add_messages<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>)
     call.add(all().map(|message| message.draft.kind as i16).collect::<Vec<_>>());
     call.add(all().map(|message| message.due).collect::<Vec<_>>());
     call.add(all().map(|message| message.draft.payload.as_str()).collect::<Vec<_>>());
+    call.add(all().map(|message| message.draft.parent.as_deref()).collect::<Vec<_>>());
 }
 
 /// The ids that turns speak of, each once: first those that are written to, then the others.

@@ -96,7 +96,12 @@ mod tests {
 
     /// Brought about by lane 0, when there had been three connections.
     fn held() -> Held {
-        let message = MessageDraft { instance: "i".into(), kind: Kind::Start, payload: "p".into() };
+        let message = MessageDraft {
+            instance: "i".into(),
+            kind: Kind::Start,
+            payload: "p".into(),
+            parent: None,
+        };
         let waiting = Waiting { op: Op::Enqueue { message, delay: 0 }, reply: None, bell: None };
         Held { waiting, lane: 0, connections: 3 }
     }

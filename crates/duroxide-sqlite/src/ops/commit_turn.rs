@@ -353,7 +353,7 @@ pub(super) fn check_lock(tx: &Tx<'_>, key: i64, secret: &Secret) -> Result<(), O
     }
 }
 
-fn key_of(tx: &Tx<'_>, own: &Instance, id: &str) -> Sql<i64> {
+fn key_of(tx: &mut Tx<'_>, own: &Instance, id: &str) -> Sql<i64> {
     if id == own.id { Ok(own.key) } else { Ok(tx.instance(id)?.key) }
 }
 

@@ -1,14 +1,15 @@
 //! Instances deleted, with everything that belongs to them (R6.60 – R6.75).
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use duroxide_core::provider::{DeleteInstanceResult, DeleteRefused, InstanceFilter, Refusal};
 
 use super::Op;
 use crate::error::OpError;
-use crate::tables::instances::{self, Instance};
+use crate::mailbox;
+use crate::tables::instances::{self, Identity, Instance};
 use crate::tables::{
-    Sql, custom_status, executions, hidden, history, kv, mailboxes, messages, work,
+    Sql, custom_status, executions, hidden, history, kv, long_texts, mailboxes, messages, work,
 };
 use crate::tx::Tx;
 
@@ -30,7 +31,7 @@ impl Op for DeleteTree {
         let root = instances::by_id(tx.connection, &self.root)?;
         match root.and_then(|root| root.identity) {
             None => return refused(DeleteRefused::NotFound),
-            Some(identity) if identity.parent.is_some() => {
+            Some(identity) if !is_root(tx, &identity)? => {
                 return refused(DeleteRefused::SubOrchestration);
             }
             Some(_) => {}
@@ -72,8 +73,9 @@ impl Op for DeleteBulk {
             if roots == limit {
                 break;
             }
-            if root.identity.as_ref().is_none_or(|identity| identity.parent.is_some()) {
-                continue;
+            match &root.identity {
+                Some(identity) if is_root(tx, identity)? => {}
+                _ => continue,
             }
             let tree = tree(tx, &root.id)?;
             if !any_running(tx, &tree)? {
@@ -127,9 +129,61 @@ fn delete_exactly(
     }
     let mut result = DeleteInstanceResult::default();
     for id in ids {
+        delete_starts_of(tx, id, &doomed, &mut result)?;
+    }
+    for id in ids {
         delete_one(tx, id, &mut result)?;
     }
     Ok(result)
+}
+
+/// Children of an instance that have not begun do not begin (R6.68).
+fn delete_starts_of(
+    tx: &mut Tx<'_>,
+    parent: &str,
+    doomed: &HashSet<&str>,
+    result: &mut DeleteInstanceResult,
+) -> Sql<()> {
+    let mut starts = messages::delete_starts_of(tx.connection, parent)?;
+    let hidden = hidden::delete_starts_of(tx.connection, parent)?;
+    starts.extend(hidden.into_iter().map(|key| (key, false)));
+    result.queue_messages_deleted += starts.len() as u64;
+    let mut children: BTreeMap<i64, bool> = BTreeMap::new();
+    for (key, is_taken) in starts {
+        *children.entry(key).or_default() |= is_taken;
+    }
+    for (key, is_taken) in children {
+        let Some(child) = instances::by_key(tx.connection, key)? else { continue };
+        if doomed.contains(child.id.as_str()) {
+            continue;
+        }
+        let c = tx.connection;
+        if tx.is_known(&child)? || messages::has_start(c, key)? || hidden::has_start(c, key)? {
+            without_start(tx, key, is_taken)?;
+        } else {
+            // What was sent to it was sent to the child that will not be.
+            delete_one(tx, &child.id, result)?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings a mailbox in line that has lost a start. A turn that has read it loses its lock.
+fn without_start(tx: &mut Tx<'_>, key: i64, is_taken: bool) -> Sql<()> {
+    long_texts::sweep(tx.connection, key)?;
+    let mailbox = mailboxes::get(tx.connection, key)?;
+    if is_taken && mailbox.is_some_and(|mailbox| mailbox.is_locked(tx.now)) {
+        mailbox::unlock(tx, key)
+    } else {
+        mailbox::settle(tx, key)
+    }
+}
+
+/// Whether an instance has no parent, or none that exists (R6.69).
+fn is_root(tx: &Tx<'_>, identity: &Identity) -> Sql<bool> {
+    let Some(parent) = &identity.parent else { return Ok(true) };
+    let parent = instances::by_id(tx.connection, parent)?;
+    Ok(parent.is_none_or(|parent| parent.identity.is_none()))
 }
 
 fn delete_one(tx: &mut Tx<'_>, id: &str, result: &mut DeleteInstanceResult) -> Sql<()> {

@@ -22,6 +22,8 @@ pub(crate) struct MessageDraft {
     kind: Kind,
     payload: String,
     long: Option<Arc<Long>>,
+    /// The instance whose child it begins.
+    parent: Option<String>,
 }
 
 impl MessageDraft {
@@ -35,13 +37,15 @@ impl MessageDraft {
             _ => Kind::Any,
         };
         let (payload, long) = encode(item, longs);
-        Ok(Self { instance, kind, payload, long })
+        let parent = item.parent_of_start().map(str::to_owned);
+        Ok(Self { instance, kind, payload, long, parent })
     }
 
     /// Puts it into the mailbox of its instance.
     pub(crate) fn post(&self, tx: &mut Tx<'_>, instance: &Instance, visible_at: u64) -> Sql<()> {
         let long_text = tx.keep(instance.key, self.long.as_ref())?;
-        let message = Message { kind: self.kind, attempts: 0, payload: &self.payload, long_text };
+        let (kind, payload, parent) = (self.kind, &self.payload, self.parent.as_deref());
+        let message = Message { kind, attempts: 0, payload, long_text, parent };
         mailbox::post(tx, instance, visible_at, message)
     }
 }

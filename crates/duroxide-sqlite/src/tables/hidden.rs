@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::long_texts::{Apart, reference};
 use super::messages::{Kind, Message};
-use super::{Sql, all, first, ms_in, run, text};
+use super::{Sql, all, first, ms_in, optional_text, run, text};
 use crate::database::Db;
 
 /// A message that has become due.
@@ -17,6 +17,7 @@ pub(crate) struct Due {
     pub(crate) attempts: u32,
     pub(crate) payload: String,
     pub(crate) apart: Option<Apart>,
+    pub(crate) parent: Option<String>,
 }
 
 pub(crate) fn insert(
@@ -28,8 +29,8 @@ pub(crate) fn insert(
 ) -> Sql<()> {
     run(
         c,
-        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             ms_in(visible_at),
             seq,
@@ -37,7 +38,8 @@ pub(crate) fn insert(
             message.kind as i64,
             message.attempts,
             message.payload,
-            message.long_text
+            message.long_text,
+            message.parent
         ],
     )?;
     Ok(())
@@ -47,7 +49,7 @@ pub(crate) fn insert(
 pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
     all(
         c,
-        "SELECT visible_at, seq, instance, kind, attempts, payload, long_text FROM hidden
+        "SELECT visible_at, seq, instance, kind, attempts, payload, long_text, parent FROM hidden
          WHERE visible_at <= ?1 ORDER BY visible_at, seq LIMIT ?2",
         params![ms_in(now), limit],
         |row| {
@@ -63,6 +65,7 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
                 attempts: row.get(4)?,
                 payload: text(row, 5)?,
                 apart: reference(row, 6)?,
+                parent: optional_text(row, 7)?,
             })
         },
     )
@@ -86,6 +89,16 @@ pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
         |_| Ok(()),
     )?;
     Ok(found.is_some())
+}
+
+/// Removes the starts of an instance's children; who they were for.
+pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<i64>> {
+    let sql = "SELECT instance FROM hidden WHERE parent = ?1 ORDER BY instance, seq";
+    let starts = all(c, sql, [parent], |row| row.get(0))?;
+    if !starts.is_empty() {
+        run(c, "DELETE FROM hidden WHERE parent = ?1", [parent])?;
+    }
+    Ok(starts)
 }
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {

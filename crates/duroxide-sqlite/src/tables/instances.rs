@@ -61,10 +61,10 @@ pub(crate) fn by_key(c: Db<'_>, key: i64) -> Sql<Option<Instance>> {
     first(c, concat!("SELECT ", columns!(), " FROM instances WHERE key = ?1"), [key], read)
 }
 
-/// Notes a name; its key.
-pub(crate) fn insert_name(c: Db<'_>, id: &str) -> Sql<i64> {
-    run(c, "INSERT INTO instances (id) VALUES (?1)", [id])?;
-    Ok(c.last_insert_rowid())
+/// Notes a name under a new key.
+pub(crate) fn insert_name(c: Db<'_>, key: i64, id: &str) -> Sql<()> {
+    run(c, "INSERT INTO instances (key, id) VALUES (?1, ?2)", params![key, id])?;
+    Ok(())
 }
 
 /// Makes a name an instance (R8.43).

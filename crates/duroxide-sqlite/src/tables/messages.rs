@@ -26,6 +26,8 @@ pub(crate) struct Message<'a> {
     pub(crate) payload: &'a str,
     /// Key of the text that belongs into it.
     pub(crate) long_text: Option<i64>,
+    /// The instance whose child it begins.
+    pub(crate) parent: Option<&'a str>,
 }
 
 /// How a message came to be readable.
@@ -50,8 +52,9 @@ pub(crate) struct Taken {
 pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Message<'_>) -> Sql<()> {
     run(
         c,
-        "INSERT INTO messages (instance, seq, kind, attempts, late, since, payload, long_text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO messages
+         (instance, seq, kind, attempts, late, since, payload, long_text, parent)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             instance,
             arrival.seq,
@@ -60,7 +63,8 @@ pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Messag
             arrival.late,
             ms_in(arrival.since),
             message.payload,
-            message.long_text
+            message.long_text,
+            message.parent
         ],
     )?;
     Ok(())
@@ -129,8 +133,8 @@ pub(crate) fn count_taken(c: Db<'_>, instance: i64, more: i64) -> Sql<()> {
 pub(crate) fn hide_taken(c: Db<'_>, instance: i64, until: u64) -> Sql<()> {
     run(
         c,
-        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text)
-         SELECT ?2, seq, instance, kind, attempts, payload, long_text
+        "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
+         SELECT ?2, seq, instance, kind, attempts, payload, long_text, parent
          FROM messages WHERE instance = ?1 AND NOT late",
         params![instance, ms_in(until)],
     )?;
@@ -182,6 +186,21 @@ pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, 
     }
     run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
     Ok(message)
+}
+
+/// Removes the starts of an instance's children; for each, who it was for and whether it was part of
+/// the latest lock there.
+pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<(i64, bool)>> {
+    let starts = all(
+        c,
+        "SELECT instance, NOT late FROM messages WHERE parent = ?1 ORDER BY instance, seq",
+        [parent],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    if !starts.is_empty() {
+        run(c, "DELETE FROM messages WHERE parent = ?1", [parent])?;
+    }
+    Ok(starts)
 }
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {

@@ -85,14 +85,14 @@ impl ProviderAdmin for TableStore {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.transaction(|tables, _| tables.delete_all(ids, force))
+        self.transaction(|tables, now| tables.delete_all(ids, force, now))
     }
 
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.transaction(|tables, _| tables.delete_bulk(&filter))
+        self.transaction(|tables, now| tables.delete_bulk(&filter, now))
     }
 
     async fn prune_executions(

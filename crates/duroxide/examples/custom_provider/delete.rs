@@ -7,15 +7,18 @@ use duroxide::providers::{
 };
 
 use super::store::{Execution, Tables};
+use super::turns::Message;
 
 const LIMIT_DEFAULT: u32 = 1000;
 
 impl Tables {
-    /// Deletes exactly these instances, or none (R6.60 – R6.64).
+    /// Deletes exactly these instances, or none (R6.60 – R6.64), and the starts of their children
+    /// that are still queued (R6.68).
     pub(crate) fn delete_all(
         &mut self,
         ids: &[String],
         force: bool,
+        now: u64,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         for id in &ids {
@@ -30,20 +33,27 @@ impl Tables {
                 return Err(ProviderError::permanent("delete_instance", message));
             }
         }
-        Ok(ids.iter().map(|id| self.delete_one(id)).fold(Default::default(), total))
+        let queue_messages_deleted = self.delete_starts_of(&ids, now)?;
+        let starts = DeleteInstanceResult { queue_messages_deleted, ..Default::default() };
+        Ok(ids.iter().map(|id| self.delete_one(id)).fold(starts, total))
     }
 
     /// Deletes ended roots with their trees (R6.70 – R6.75).
     pub(crate) fn delete_bulk(
         &mut self,
         filter: &InstanceFilter,
+        now: u64,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let is_root = |id: &String| self.instances.get(id).is_some_and(|row| row.parent.is_none());
+        // A child whose parent does not exist is a root, too (R6.69).
+        let is_root = |id: &String| {
+            let parent = self.instances.get(id).and_then(|row| row.parent.as_ref());
+            parent.is_none_or(|parent| !self.instances.contains_key(parent))
+        };
         let mut roots = self.chosen(filter);
         roots.retain(|id| is_root(id) && !self.tree(id).iter().any(|id| self.is_running(id)));
         roots.truncate(filter.limit.unwrap_or(LIMIT_DEFAULT) as usize);
         let all: Vec<String> = roots.iter().flat_map(|root| self.tree(root)).collect();
-        self.delete_all(&all, false)
+        self.delete_all(&all, false, now)
     }
 
     /// Removes old executions of one instance (R6.80 – R6.83).
@@ -101,6 +111,33 @@ impl Tables {
             named && current.is_some_and(|row| ended_before(row, filter.completed_before))
         });
         ids
+    }
+
+    /// Children that have not begun do not begin: how many messages went. Who has read the start of one
+    /// loses the lock, and the attempt does not count.
+    fn delete_starts_of(
+        &mut self,
+        parents: &BTreeSet<&str>,
+        now: u64,
+    ) -> Result<u64, ProviderError> {
+        let is_theirs = |row: &mut Message| {
+            row.parent.as_deref().is_some_and(|parent| parents.contains(parent))
+        };
+        let starts: Vec<Message> = self.messages.extract_if(.., is_theirs).collect();
+        let mut rows = starts.len() as u64;
+        for Message { instance, batch, .. } in starts {
+            let lock = self.turn_locks.get(&instance).filter(|lock| lock.is_valid(now));
+            if let Some(token) = batch.filter(|token| lock.is_some_and(|l| l.token == *token)) {
+                self.abandon_turn(&token, now, None, true)?;
+            }
+            let has_start =
+                self.messages.iter().any(|row| row.instance == instance && row.is_start);
+            if !self.is_known(&instance) && !has_start {
+                // What was sent to it was sent to the child that will not be.
+                rows += self.delete_one(&instance).queue_messages_deleted;
+            }
+        }
+        Ok(rows)
     }
 
     /// Everything of one instance, locks included: who holds one cannot commit (R8.57).

@@ -12,7 +12,9 @@ pub(crate) struct Message {
     pub(crate) instance: String,
     /// The message itself, as text; the columns beside it are what the queue has to know of it.
     pub(crate) text: String,
-    is_start: bool,
+    pub(crate) is_start: bool,
+    /// The instance whose child it starts.
+    pub(crate) parent: Option<String>,
     is_queue_message: bool,
     queued_at_ms: u64,
     visible_at_ms: u64,
@@ -36,6 +38,7 @@ impl Message {
             instance: instance.to_owned(),
             text: encode(operation, item)?,
             is_start: item.is_start(),
+            parent: item.parent_of_start().map(str::to_owned),
             is_queue_message: matches!(item, WorkItem::QueueMessage { .. }),
             queued_at_ms: now,
             visible_at_ms,
@@ -150,7 +153,7 @@ impl Tables {
     }
 
     /// Whether there is anything of this instance besides messages.
-    fn is_known(&self, instance: &str) -> bool {
+    pub(crate) fn is_known(&self, instance: &str) -> bool {
         let has_history = || {
             let mut executions =
                 self.executions.get(instance).into_iter().flat_map(|all| all.values());

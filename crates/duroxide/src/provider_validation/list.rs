@@ -238,6 +238,18 @@ macro_rules! __provider_validations {
                 G test_delete_instance_bulk_completed_before_filter,
                 G test_delete_instance_bulk_cascades_to_children,
             }
+            incarnations {
+                G queued_children_go_with_their_parent,
+                G a_child_in_its_first_turn_goes_with_its_parent,
+                G a_delayed_child_goes_with_its_parent,
+                G ended_parents_take_queued_children_along,
+                G a_start_for_somebody_else_is_taken_back,
+                G a_child_without_parent_is_a_root,
+                G lives_have_different_numbers,
+                G a_start_that_meets_a_deletion_is_gone,
+                G a_child_that_meets_a_deletion_is_gone,
+                G no_answer_reaches_the_next_life,
+            }
             custom_status {
                 G test_custom_status_set,
                 G test_custom_status_clear,

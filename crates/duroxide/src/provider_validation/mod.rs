@@ -43,6 +43,7 @@ pub mod management;
 pub mod deletion;
 pub mod prune;
 pub mod bulk_deletion;
+pub mod incarnations;
 pub mod custom_status;
 pub mod kv_store;
 pub mod unknown_instances;

@@ -23,6 +23,29 @@ pub(crate) fn start(instance: &str) -> WorkItem {
     }
 }
 
+/// The start of a child, as its parent sends it.
+pub(crate) fn start_child(instance: &str, parent: &str) -> WorkItem {
+    let mut item = start(instance);
+    if let WorkItem::StartOrchestration {
+        parent_instance, parent_id, parent_execution_id, ..
+    } = &mut item
+    {
+        (*parent_instance, *parent_id) = (Some(parent.into()), Some(2));
+        *parent_execution_id = Some(1);
+    }
+    item
+}
+
+/// What a child tells its parent when it has ended.
+pub(crate) fn child_done(parent: &str) -> WorkItem {
+    WorkItem::SubOrchCompleted {
+        parent_instance: parent.into(),
+        parent_execution_id: 1,
+        parent_id: 2,
+        result: "out".into(),
+    }
+}
+
 pub(crate) fn continue_as_new(instance: &str) -> WorkItem {
     WorkItem::ContinueAsNew {
         instance: instance.into(),

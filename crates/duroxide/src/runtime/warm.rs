@@ -29,6 +29,8 @@ pub(crate) struct Warm {
     pub(crate) suspended: Suspended,
     /// The key-value entries its execution began with.
     pub(crate) kv_snapshot: HashMap<String, KvEntry>,
+    /// Which of those that had its name it is.
+    pub(crate) incarnation: u64,
 }
 
 impl Warm {
@@ -73,11 +75,12 @@ impl WarmInstances {
     pub(crate) fn take(
         &self,
         instance: &str,
-        execution_id: u64,
+        (incarnation, execution_id): (u64, u64),
         (last_event_id, last_event_at_ms): (u64, u64),
     ) -> Option<Warm> {
-        let is_this = |Warm { suspended, .. }: &Warm| {
-            suspended.execution_id() == execution_id
+        let is_this = |Warm { suspended, incarnation: kept, .. }: &Warm| {
+            *kept == incarnation
+                && suspended.execution_id() == execution_id
                 && suspended.last_event_id() == last_event_id
                 && suspended.last_event_at_ms() == last_event_at_ms
         };
@@ -221,7 +224,7 @@ mod tests {
             system_calls: None,
             foreign_wait: Default::default(),
         });
-        Warm { suspended: suspended.unwrap(), kv_snapshot: HashMap::new() }
+        Warm { suspended: suspended.unwrap(), kv_snapshot: HashMap::new(), incarnation: 7 }
     }
 
     fn store(max_instances: usize, max_bytes: usize) -> WarmInstances {
@@ -245,6 +248,19 @@ mod tests {
         assert_eq!(kept(&store(2, usize::MAX), &["1e", "2e", "3e"]), ["2e", "3e"]);
         assert_eq!(kept(&store(2, usize::MAX), &["1w", "2e", "3w"]), ["1w", "3w"]);
         assert_eq!(kept(&store(0, usize::MAX), &["1w", "2e"]), [""; 0]);
+    }
+
+    /// The name was deleted and used again within a millisecond, and the new one has come as far.
+    #[tokio::test(start_paused = true)]
+    async fn r1_65_another_life_is_not_taken_for_the_one_that_was_kept() {
+        let store = store(2, usize::MAX);
+        for (incarnation, is_this) in [(8, false), (7, true), (7, false)] {
+            if incarnation == 8 || is_this {
+                store.keep("1e", waiting("1e", "event"));
+            }
+            let found = store.take("1e", (incarnation, 1), (2, 1));
+            assert_eq!(found.is_some(), is_this, "{incarnation}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -227,6 +227,7 @@ impl ProviderAdmin for MutantProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let before = self.inner.snapshot();
+        self.refuse_orphan(instance_id).await?;
         let status = self.inner.get_custom_status(instance_id, 0).await?;
         let deleted = match self.mutant {
             Some(Mutant::DeletesRunning) => self.inner.delete_instance(instance_id, true).await,
@@ -261,6 +262,10 @@ impl ProviderAdmin for MutantProvider {
                         self.inner.enqueue_for_worker(row.item).await?;
                     }
                 }
+                Ok(deleted)
+            }
+            (_, Ok(deleted)) if self.leaves_of_lives() => {
+                self.leave_of(&before, &[instance_id.to_owned()]).await?;
                 Ok(deleted)
             }
             (Some(Mutant::LeavesCustomStatus), Ok(deleted)) => {
@@ -304,6 +309,12 @@ impl ProviderAdmin for MutantProvider {
                 }
                 add(&mut total, self.inner.delete_instance_bulk(filter).await?);
                 return Ok(total);
+            }
+            Some(Mutant::BulkLeavesStarts) => {
+                let (before, ids) = (self.inner.snapshot(), filter.instance_ids.clone());
+                let deleted = self.inner.delete_instance_bulk(filter).await?;
+                self.leave_of(&before, &ids.unwrap_or_default()).await?;
+                return Ok(deleted);
             }
             _ => {}
         }

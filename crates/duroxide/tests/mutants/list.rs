@@ -436,6 +436,24 @@ mutants! {
     ShowsNoParent => "management::test_get_instance_info",
     /// A deletion leaves queued activities.
     LeavesWork => "deletion::test_delete_cleans_queues_and_locks",
+    /// A deletion leaves the queued starts of children.
+    LeavesStarts => "incarnations::queued_children_go_with_their_parent",
+    /// A deletion leaves the starts of children that were given back for later.
+    LeavesDelayedStarts => "incarnations::a_delayed_child_goes_with_its_parent",
+    /// A deletion leaves the starts of children that somebody has fetched.
+    LeavesFetchedStarts => "incarnations::a_child_in_its_first_turn_goes_with_its_parent",
+    /// A deletion leaves what else was sent to children that have not begun.
+    LeavesMailOfStarts => "incarnations::queued_children_go_with_their_parent",
+    /// A deletion leaves starts of children that are for instances of others.
+    LeavesStartsForOthers => "incarnations::a_start_for_somebody_else_is_taken_back",
+    /// Bulk deletion leaves the queued starts of children.
+    BulkLeavesStarts => "incarnations::ended_parents_take_queued_children_along",
+    /// A child whose parent does not exist cannot be deleted.
+    KeepsOrphans => "incarnations::a_child_without_parent_is_a_root",
+    /// All instances have the same number.
+    HasOneIncarnation => "incarnations::lives_have_different_numbers",
+    /// The answers of children are delivered after their parent was deleted.
+    DeliversLateAnswers => "incarnations::no_answer_reaches_the_next_life",
     /// A deletion leaves the custom status.
     LeavesCustomStatus => "deletion::test_delete_terminal_instances",
     /// Bulk deletion takes an empty list of ids for none.

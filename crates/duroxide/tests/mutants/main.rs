@@ -13,6 +13,7 @@ mod admin;
 mod commits;
 mod differential;
 mod list;
+mod lives;
 mod provider;
 mod reads;
 mod run;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duroxide::providers::{
-    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider,
-    ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier, SessionFetchConfig,
-    TagFilter, TurnCommit, WorkItem,
+    DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
+    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -35,6 +35,19 @@ impl Provider for MutantProvider {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
         self.wrong_fetch(lock_timeout, poll_timeout, filter).await
+    }
+
+    async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<FetchedTurn>, ProviderError> {
+        let fetched = self.fetch_orchestration_item(lock_timeout, poll_timeout, filter).await?;
+        Ok(fetched.map(|(item, token, attempt)| FetchedTurn {
+            incarnation: u64::from(self.is(Mutant::HasOneIncarnation)),
+            ..FetchedTurn::with_history(item, token, attempt)
+        }))
     }
 
     async fn ack_orchestration_item(

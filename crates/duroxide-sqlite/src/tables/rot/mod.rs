@@ -54,7 +54,8 @@ macro_rules! last_position {
          ifnull((SELECT max(seq) FROM messages WHERE typeof(seq) = 'integer'
          AND seq < 4611686018427387904), 0),
          ifnull((SELECT max(seq) FROM hidden WHERE typeof(seq) = 'integer'
-         AND seq < 4611686018427387904), 0))"
+         AND seq < 4611686018427387904), 0),
+         ifnull((SELECT max(key) FROM instances WHERE key < 4611686018427387904), 0))"
     };
 }
 

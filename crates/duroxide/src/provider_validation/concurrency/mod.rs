@@ -32,7 +32,7 @@ where
 }
 
 /// Whether a call succeeds, once the store no longer asks to try again (R8.6).
-async fn succeeds<T, Fut>(lab: &Lab, call: &str, attempt: impl Fn() -> Fut) -> bool
+pub(super) async fn succeeds<T, Fut>(lab: &Lab, call: &str, attempt: impl Fn() -> Fut) -> bool
 where
     Fut: Future<Output = Result<T, ProviderError>>,
 {

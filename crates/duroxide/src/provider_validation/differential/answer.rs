@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use duroxide_core::model::{SystemStats, WorkItem};
 
 use super::ops::Op;
-use crate::providers::{FetchedTurn, InstanceTree, ProviderError};
+use crate::providers::{FetchedTurn, InstanceTree, ProviderError, TurnCommit};
 
 /// How the memory provider refuses a token that it does not know, and every other store has to.
 const INVALID_TOKEN: &str = "Invalid lock token";
@@ -117,13 +117,18 @@ fn tells_why(op: &Op, memory: &ProviderError, other: &ProviderError) -> bool {
 /// Whether nothing is wrong with a commit but its token (R8.40). Of two reasons either will do.
 fn is_wrong_by_token(op: &Op, memory: &ProviderError) -> bool {
     let Op::Commit { commit, .. } = op else { return false };
-    let ids: BTreeSet<u64> = commit.history_delta.iter().map(|event| event.event_id).collect();
+    let Ok(turns) = commit.turns() else { return false };
+    memory.message == INVALID_TOKEN && turns.into_iter().all(is_sound)
+}
+
+/// Whether nothing is wrong with a turn that can be told without looking at the store.
+fn is_sound(turn: &TurnCommit) -> bool {
+    let ids: BTreeSet<u64> = turn.history_delta.iter().map(|event| event.event_id).collect();
     let is_work = |item: &WorkItem| item.orchestration_key().is_none();
-    memory.message == INVALID_TOKEN
-        && ids.len() == commit.history_delta.len()
+    ids.len() == turn.history_delta.len()
         && !ids.contains(&0)
-        && commit.worker_items.iter().all(is_work)
-        && !commit.orchestrator_items.iter().any(is_work)
+        && turn.worker_items.iter().all(is_work)
+        && !turn.orchestrator_items.iter().any(is_work)
 }
 
 /// An answer of a dump: errors without their text.

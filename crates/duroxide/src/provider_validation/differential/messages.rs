@@ -12,7 +12,7 @@ pub(super) fn start(dice: &Dice, instance: &str) -> WorkItem {
     if INSTANCES.last() == Some(&instance) {
         return any(dice, instance, 0);
     }
-    let parent_instance = dice.chance(20).then(|| dice.instance());
+    let parent_instance = dice.chance(40).then(|| dice.instance());
     WorkItem::StartOrchestration {
         instance: instance.to_owned(),
         orchestration: dice.text(),

@@ -101,9 +101,9 @@ impl ProviderAdmin for MemoryProvider {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.with(|inner, _| {
+        self.with(|inner, now| {
             let ids: Vec<Id> = ids.iter().map(|id| inner.state.shared_id(id)).collect();
-            inner.state.delete_exactly(&ids, force)
+            inner.state.delete_exactly(&ids, force, now)
         })
         .map_err(|refusal| refusal.during("delete_instances_atomic"))
     }
@@ -113,7 +113,7 @@ impl ProviderAdmin for MemoryProvider {
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.with(|inner, _| inner.state.delete_tree(instance_id, force))
+        self.with(|inner, now| inner.state.delete_tree(instance_id, force, now))
             .map_err(|refusal| refusal.during("delete_instance"))
     }
 
@@ -121,7 +121,7 @@ impl ProviderAdmin for MemoryProvider {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.with(|inner, _| inner.state.delete_bulk(&filter))
+        self.with(|inner, now| inner.state.delete_bulk(&filter, now))
             .map_err(|refusal| refusal.during("delete_instance_bulk"))
     }
 
@@ -148,7 +148,7 @@ impl ProviderAdmin for MemoryProvider {
         instance_id: &str,
         force: bool,
     ) -> Result<Result<DeleteInstanceResult, DeleteRefused>, ProviderError> {
-        match self.with(|inner, _| inner.state.delete_tree(instance_id, force)) {
+        match self.with(|inner, now| inner.state.delete_tree(instance_id, force, now)) {
             Ok(result) => Ok(Ok(result)),
             Err(Refusal::Undeletable(refused, _)) => Ok(Err(refused)),
             Err(other) => Err(other.during("try_delete_instance")),

@@ -53,6 +53,8 @@ impl State {
     ) -> Result<(), Refusal> {
         let id = self.shared_id(instance);
         self.check_events(&id, execution_id, &events)?;
+        let position = self.messages.skip_position();
+        self.begin_life(&id, position);
         self.execution_mut(&id, execution_id, now).history.append(events);
         self.note_commit(&id);
         self.settle(&id, now);
@@ -92,11 +94,20 @@ impl State {
 
     /// The steps of a commit. None of them can fail.
     fn apply_commit(&mut self, id: &Id, commit: TurnCommit, now: u64) {
-        self.messages.consume(id); // R8.42, R8.54
+        let first = self.messages.consume(id); // R8.42, R8.54
+        self.begin_life(id, first);
         let mut next = Some(Box::new(commit));
         while let Some(mut turn) = next {
             next = turn.successor.take(); // R8.140
             self.apply_turn(id, *turn, now);
+        }
+    }
+
+    /// Numbers an instance that begins to be (R8.143).
+    fn begin_life(&mut self, id: &Id, position: u64) {
+        let instance = self.instances.entry(id);
+        if instance.incarnation == 0 {
+            instance.incarnation = position;
         }
     }
 

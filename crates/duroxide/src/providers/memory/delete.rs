@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::instances::{Id, Instance};
+use super::instances::{Id, Instance, Row};
+use super::mailbox::Mailbox;
 use super::state::State;
 use crate::providers::Refusal;
 use crate::providers::{
@@ -18,18 +19,19 @@ impl State {
         &mut self,
         root: &str,
         force: bool,
+        now: u64,
     ) -> Result<DeleteInstanceResult, Refusal> {
         let refused = |why| Err(Refusal::Undeletable(why, root.to_owned()));
         match self.instances.row(root) {
             None => return refused(DeleteRefused::NotFound),
-            Some(row) if row.parent.is_some() => return refused(DeleteRefused::SubOrchestration),
+            Some(row) if !self.is_root(row) => return refused(DeleteRefused::SubOrchestration),
             Some(_) => {}
         }
         let tree = self.instances.tree(root);
         if !force && tree.iter().any(|id| self.is_running(id)) {
             return refused(DeleteRefused::StillRunning);
         }
-        self.delete_exactly(&tree, true)
+        self.delete_exactly(&tree, true, now)
     }
 
     /// Deletes these instances and nothing else, or nothing at all (R6.64).
@@ -37,6 +39,7 @@ impl State {
         &mut self,
         ids: &[Id],
         force: bool,
+        now: u64,
     ) -> Result<DeleteInstanceResult, Refusal> {
         if let Some(id) = ids.iter().find(|id| !force && self.is_running(id)) {
             return Err(Refusal::Undeletable(DeleteRefused::StillRunning, id.to_string()));
@@ -50,6 +53,9 @@ impl State {
         }
         let mut result = DeleteInstanceResult::default();
         for id in ids {
+            self.delete_starts_of(id, &doomed, &mut result, now);
+        }
+        for id in ids {
             self.delete_one(id, &mut result);
         }
         Ok(result)
@@ -59,16 +65,17 @@ impl State {
     pub(super) fn delete_bulk(
         &mut self,
         filter: &InstanceFilter,
+        now: u64,
     ) -> Result<DeleteInstanceResult, Refusal> {
         let trees: Vec<Id> = self
             .candidates(filter)
-            .filter(|(_, instance)| instance.row.as_ref().is_some_and(|row| row.parent.is_none()))
+            .filter(|(_, instance)| instance.row.as_ref().is_some_and(|row| self.is_root(row)))
             .map(|(id, _)| self.instances.tree(id))
             .filter(|tree| !tree.iter().any(|id| self.is_running(id)))
             .take(limit(filter))
             .flatten()
             .collect();
-        self.delete_exactly(&trees, false)
+        self.delete_exactly(&trees, false, now)
     }
 
     /// Removes old executions of an instance (R6.80).
@@ -107,6 +114,11 @@ impl State {
         Ok(total)
     }
 
+    /// Whether an instance has no parent, or none that exists (R6.69).
+    fn is_root(&self, row: &Row) -> bool {
+        row.parent.as_ref().is_none_or(|parent| self.instances.row(parent).is_none())
+    }
+
     /// Whether an instance's current execution runs.
     fn is_running(&self, id: &str) -> bool {
         self.instances
@@ -128,6 +140,30 @@ impl State {
                 .is_none_or(|limit| instance.completed_at().is_some_and(|at| at < limit));
             is_named && is_old
         })
+    }
+
+    /// Children of an instance that have not begun do not begin (R6.68).
+    fn delete_starts_of(
+        &mut self,
+        parent: &Id,
+        doomed: &HashSet<&Id>,
+        result: &mut DeleteInstanceResult,
+        now: u64,
+    ) {
+        for child in self.messages.remove_starts_of(parent, now) {
+            result.queue_messages_deleted += 1;
+            if doomed.contains(&child) {
+                continue;
+            }
+            let is_known = self.instances.get(&child).is_some_and(Instance::is_known);
+            let has_start = self.messages.mailbox(&child).is_some_and(Mailbox::has_start);
+            if is_known || has_start {
+                self.settle(&child, now);
+            } else {
+                // What was sent to it was sent to the child that will not be.
+                self.delete_one(&child, result);
+            }
+        }
     }
 
     fn delete_one(&mut self, id: &Id, result: &mut DeleteInstanceResult) {

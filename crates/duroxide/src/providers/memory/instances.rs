@@ -20,6 +20,9 @@ pub(super) struct Instance {
     pub(super) row: Option<Row>,
     pub(super) executions: BTreeMap<u64, Execution>,
     pub(super) kv: Kv,
+    /// Queue position of the first message of the turn that brought it into being: no other has it
+    /// (R8.143). 0 until then.
+    pub(super) incarnation: u64,
     /// Number of its latest commit among all commits of the store (R8.134).
     pub(super) last_commit: u64,
 }

@@ -101,11 +101,26 @@ impl Mailbox {
         (items, max_attempts)
     }
 
-    /// Removes the locked messages and the lock (R8.42, R8.54).
-    pub(super) fn consume(&mut self) {
-        for sequence in self.unlock() {
-            self.take(sequence);
+    /// Takes out the locked messages and the lock (R8.42, R8.54).
+    pub(super) fn consume(&mut self) -> Vec<(u64, Message)> {
+        let batch = self.unlock();
+        batch.into_iter().filter_map(|sequence| Some((sequence, self.take(sequence)?))).collect()
+    }
+
+    /// Takes out one message, visible or not; whether it was there.
+    pub(super) fn remove(&mut self, sequence: u64) -> bool {
+        if self.take(sequence).is_some() {
+            return true;
         }
+        let hidden = self.hidden.keys().find(|(_, hidden)| *hidden == sequence).copied();
+        let Some(message) = hidden.and_then(|key| self.hidden.remove(&key)) else { return false };
+        self.hidden_starts -= usize::from(message.item.is_start());
+        true
+    }
+
+    /// Whether a start is among the messages, visible or not.
+    pub(super) fn has_start(&self) -> bool {
+        0 < self.visible_starts + self.hidden_starts
     }
 
     /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the

@@ -27,6 +27,8 @@ pub(super) struct OrchestrationQueue {
     undeliverable: BTreeSet<Id>,
     /// When which mailbox changes by itself.
     timers: BTreeSet<(u64, Id)>,
+    /// Starts of children that nobody has begun, by the parent they name: place and addressee.
+    starts: HashMap<String, BTreeMap<u64, Id>>,
     /// Instances that became runnable since this was last asked.
     awakened: Vec<Id>,
     next_sequence: u64,
@@ -50,6 +52,7 @@ impl OrchestrationQueue {
             runnable: BTreeMap::new(),
             undeliverable: BTreeSet::new(),
             timers: BTreeSet::new(),
+            starts: HashMap::new(),
             awakened: Vec::new(),
             next_sequence: 1,
             orphan_retention_ms,
@@ -58,8 +61,10 @@ impl OrchestrationQueue {
 
     /// Appends a message to an instance's mailbox (R8.10).
     pub(super) fn push(&mut self, id: &Id, item: WorkItem, visible_at: u64, now: u64) {
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
+        let sequence = self.skip_position();
+        if let Some(parent) = item.parent_of_start() {
+            self.starts.entry(parent.to_owned()).or_default().insert(sequence, Id::clone(id));
+        }
         let slot = self.slots.entry(Id::clone(id)).or_insert_with(|| Slot {
             mailbox: Mailbox::default(),
             readiness: Readiness::Resting,
@@ -99,11 +104,34 @@ impl OrchestrationQueue {
         }
     }
 
-    /// Removes an instance's locked messages and its lock (R8.42, R8.54).
-    pub(super) fn consume(&mut self, id: &Id) {
-        if let Some(mailbox) = self.mailbox_without_token(id) {
-            mailbox.consume();
+    /// Removes an instance's locked messages and its lock (R8.42, R8.54); the place of the first.
+    pub(super) fn consume(&mut self, id: &Id) -> u64 {
+        let consumed = self.mailbox_without_token(id).map(Mailbox::consume).unwrap_or_default();
+        consumed.iter().for_each(|(sequence, message)| self.forget_start(*sequence, message));
+        consumed.first().map_or(0, |(sequence, _)| *sequence)
+    }
+
+    /// A queue position that no message has.
+    pub(super) fn skip_position(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence - 1
+    }
+
+    /// Takes out the starts of an instance's children (R6.68), and ends the locks of turns that have
+    /// read one, uncounted: who they were for, each as often as there was one.
+    pub(super) fn remove_starts_of(&mut self, parent: &str, now: u64) -> Vec<Id> {
+        let starts = self.starts.remove(parent).unwrap_or_default();
+        for (sequence, id) in &starts {
+            let lock = self.mailbox(id).and_then(|mailbox| mailbox.lock.as_ref());
+            let lock = lock.filter(|lock| lock.held_until.is_some());
+            if lock.is_some_and(|lock| lock.batch.contains(sequence)) {
+                self.abandon(id, None, true, now);
+            }
+            if let Some(slot) = self.slots.get_mut(id) {
+                slot.mailbox.remove(*sequence);
+            }
         }
+        starts.into_values().collect()
     }
 
     /// Gives an instance's locked messages back (R8.65).
@@ -140,6 +168,10 @@ impl OrchestrationQueue {
         if let Some(lock) = &slot.mailbox.lock {
             self.tokens.remove(&lock.token);
         }
+        let visible = slot.mailbox.visible.iter().map(|(sequence, message)| (*sequence, message));
+        let hidden =
+            slot.mailbox.hidden.iter().map(|((_, sequence), message)| (*sequence, message));
+        visible.chain(hidden).for_each(|(sequence, message)| self.forget_start(sequence, message));
         slot.mailbox.len()
     }
 
@@ -204,6 +236,17 @@ impl OrchestrationQueue {
     /// All mailboxes, in no order.
     pub(super) fn mailboxes(&self) -> impl Iterator<Item = (&Id, &Mailbox)> {
         self.slots.iter().map(|(id, slot)| (id, &slot.mailbox))
+    }
+
+    /// A message that has left its mailbox is not to be found as a start any more.
+    fn forget_start(&mut self, sequence: u64, message: &Message) {
+        let Some(parent) = message.item.parent_of_start() else { return };
+        if let Some(starts) = self.starts.get_mut(parent) {
+            starts.remove(&sequence);
+            if starts.is_empty() {
+                self.starts.remove(parent);
+            }
+        }
     }
 
     fn mailbox_without_token(&mut self, id: &Id) -> Option<&mut Mailbox> {

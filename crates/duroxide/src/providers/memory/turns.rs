@@ -51,12 +51,16 @@ impl State {
         let (last_event_id, last_event_at_ms) = instance
             .and_then(|instance| instance.executions.get(&item.execution_id))
             .map_or((0, 0), |execution| execution.history.end());
+        let batch = self.messages.mailbox(&id).and_then(|mailbox| mailbox.lock.as_ref());
+        let first = batch.and_then(|lock| lock.batch.first()).copied().unwrap_or(0);
+        let lived = instance.map_or(0, |instance| instance.incarnation);
         let turn = FetchedTurn {
             item,
             lock_token,
             attempt_count,
             last_event_id,
             last_event_at_ms,
+            incarnation: if lived == 0 { first } else { lived },
             history_included: wants.with_history || last_event_id == 0,
         };
         Some((id, turn))

@@ -14,6 +14,8 @@ pub(super) struct Subject {
     /// How often it has been tried, from 1; not counting what the store is to blame for.
     pub(super) attempt: u32,
     pub(super) worker_id: String,
+    /// Which of those that had its name the instance is (R8.143).
+    pub(super) incarnation: u64,
 }
 
 impl Subject {

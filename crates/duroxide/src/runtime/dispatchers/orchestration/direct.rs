@@ -77,9 +77,9 @@ impl Dispatcher {
             return None;
         }
         let running = self.permission_to_run(PATIENCE).await?;
-        let Warm { suspended, kv_snapshot } =
+        let Warm { suspended, kv_snapshot, incarnation } =
             warm.take_waiting_for(instance, execution_id, activity_id)?;
-        let subject = subject_of(answer, kv_snapshot);
+        let subject = Subject { incarnation, ..subject_of(answer, kv_snapshot) };
         let (last_event_id, last_event_at_ms) =
             (suspended.last_event_id(), suspended.last_event_at_ms());
         let messages = vec![answer.outcome.clone()];
@@ -96,7 +96,7 @@ impl Dispatcher {
             }
             None => {
                 let kv_snapshot = subject.item.kv_snapshot.clone();
-                let next = next.map(|suspended| Warm { suspended, kv_snapshot });
+                let next = next.map(|suspended| Warm { suspended, kv_snapshot, incarnation });
                 (self.to_commit(&subject, outcome, Vec::new(), execution_id).await, next)
             }
         };
@@ -129,5 +129,5 @@ fn subject_of(answer: &Answer<'_>, kv_snapshot: HashMap<String, KvEntry>) -> Sub
         history_error: None,
         kv_snapshot,
     };
-    Subject { item, attempt: 1, worker_id: answer.worker_id.to_owned() }
+    Subject { item, attempt: 1, worker_id: answer.worker_id.to_owned(), incarnation: 0 }
 }

@@ -155,12 +155,12 @@ impl Dispatcher {
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let last_event = (turn.last_event_id, turn.last_event_at_ms);
-        let FetchedTurn { item, lock_token, history_included, .. } = turn;
+        let FetchedTurn { item, lock_token, history_included, incarnation, .. } = turn;
         let instance = item.instance.clone();
         let attempt = self.pardons.counted(&instance, turn.attempt_count);
         let batch = Batch {
             lease: self.leases.hold(&lock_token),
-            subject: Subject { item, attempt, worker_id },
+            subject: Subject { item, attempt, worker_id, incarnation },
             lock_token,
             last_event,
             history_included,
@@ -291,7 +291,11 @@ impl Dispatcher {
             None => {
                 let next = self.commit(batch, outcome, aside).await.then_some(next).flatten();
                 let kv_snapshot = std::mem::take(&mut batch.item.kv_snapshot);
-                next.map(|suspended| Warm { suspended, kv_snapshot })
+                next.map(|suspended| Warm {
+                    suspended,
+                    kv_snapshot,
+                    incarnation: batch.incarnation,
+                })
             }
         };
         if let Some(next) = next {

@@ -73,7 +73,8 @@ impl Dispatcher {
         let (outcome, next) = self.node.turns.run(subject.instance(), name, run);
         self.report_before_commit(subject, &outcome, &aside);
         let next = next.filter(|_| self.node.warm.is_on());
-        let next = next.map(|suspended| Warm { suspended, kv_snapshot });
+        let incarnation = subject.incarnation;
+        let next = next.map(|suspended| Warm { suspended, kv_snapshot, incarnation });
         Some(Successor { outcome, aside, next })
     }
 

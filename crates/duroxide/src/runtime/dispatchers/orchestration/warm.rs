@@ -34,7 +34,8 @@ impl Dispatcher {
             self.node.warm.forget(&item.instance);
             return None;
         }
-        self.node.warm.take(&item.instance, item.execution_id, batch.last_event)
+        let life = (batch.incarnation, item.execution_id);
+        self.node.warm.take(&item.instance, life, batch.last_event)
     }
 
     /// Goes on where the last turn left off.
