@@ -21,6 +21,7 @@ pub mod torture;
 pub mod company;
 pub mod takeover;
 pub mod zombies;
+pub mod reuse;
 pub mod names;
 pub mod rolling;
 

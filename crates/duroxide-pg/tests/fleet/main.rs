@@ -9,7 +9,7 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use duroxide_fleet::torture::{Siege, lay_siege};
-use duroxide_fleet::{Stage, alone, company, takeover, zombies};
+use duroxide_fleet::{Stage, alone, company, reuse, takeover, zombies};
 use store::POSTGRES;
 
 /// Work of a killed node goes on within this time, though its leases last thirty seconds.
@@ -110,4 +110,11 @@ fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
 fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
     let Some(_turn) = turn() else { return };
     zombies::late_activity(&POSTGRES);
+}
+
+// An answer belongs to the input of its own life, though its name was used before.
+#[test]
+fn r6_68_names_are_used_again_while_workers_are_killed() {
+    let Some(_turn) = turn() else { return };
+    reuse::names_are_used_again(&POSTGRES, 12);
 }

@@ -11,7 +11,7 @@ mod idle;
 use std::time::Duration;
 
 use duroxide_fleet::torture::{Siege, lay_siege};
-use duroxide_fleet::{Stage, alone, company, takeover, zombies};
+use duroxide_fleet::{Stage, alone, company, reuse, takeover, zombies};
 use store::SQLITE;
 
 /// Work of a killed process goes on within this time, though its leases last thirty seconds.
@@ -109,4 +109,11 @@ fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
 fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
     let _turn = alone();
     zombies::late_activity(&SQLITE);
+}
+
+// An answer belongs to the input of its own life, though its name was used before.
+#[test]
+fn r6_68_names_are_used_again_while_workers_are_killed() {
+    let _turn = alone();
+    reuse::names_are_used_again(&SQLITE, 12);
 }
