@@ -41,6 +41,8 @@ pub(crate) struct ContextState {
 pub(crate) struct PollCount {
     /// Futures that were polled and are still pending.
     pub(crate) pending: usize,
+    /// Futures that returned their values.
+    pub(crate) returned: usize,
     /// Dequeues that took a message.
     pub(crate) dequeued: usize,
 }
@@ -129,7 +131,10 @@ impl ContextState {
     /// out once.
     pub(crate) fn poll_token(&mut self, token: u64) -> (Option<CompletionResult>, Option<Waker>) {
         match self.result_of(token) {
-            Some(result) => (Some(result), self.tokens.finish(token, Fate::Returned)),
+            Some(result) => {
+                self.polls.returned += 1;
+                (Some(result), self.tokens.finish(token, Fate::Returned))
+            }
             None => {
                 self.polls.pending += 1;
                 (None, None)

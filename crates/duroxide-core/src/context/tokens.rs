@@ -55,8 +55,6 @@ pub(crate) struct Tokens {
     dropped: Vec<u64>,
     /// How many futures would wake somebody.
     awaited: usize,
-    /// How many futures have returned their values.
-    returned: usize,
 }
 
 struct Slot {
@@ -145,11 +143,6 @@ impl Tokens {
         0 < self.awaited
     }
 
-    /// How many futures have returned their values so far.
-    pub(crate) fn returned(&self) -> usize {
-        self.returned
-    }
-
     pub(crate) fn take_result(&mut self, token: u64) -> Option<CompletionResult> {
         self.slot_mut(token)?.result.take()
     }
@@ -162,10 +155,8 @@ impl Tokens {
         }
         slot.fate = fate;
         slot.result = None;
-        match fate {
-            Fate::Dropped => self.dropped.push(token),
-            Fate::Returned => self.returned += 1,
-            Fate::Open => {}
+        if fate == Fate::Dropped {
+            self.dropped.push(token);
         }
         self.take_waker(token)
     }

@@ -90,10 +90,7 @@ impl Execution {
     /// Polls as long as anybody in it was woken, and takes what the code asked for.
     pub(super) fn settle(&mut self) -> Result<(), ErrorDetails> {
         while self.output.is_none() && self.ctx.wakeup().take_woken() {
-            let returned = self.ctx.state().tokens.returned();
             self.poll_once()?;
-            let is_idle = self.ctx.state().tokens.returned() == returned;
-            self.idle_polls = if is_idle { self.idle_polls + 1 } else { 0 };
             if MAX_IDLE_POLLS <= self.idle_polls {
                 return Err(never_settles());
             }
@@ -138,7 +135,9 @@ impl Execution {
                 Ok(())
             }
             Ok(Poll::Pending) => {
-                self.waits_for_foreign |= !self.continues && !self.has_anything_to_wait_for();
+                let (may_go_on, has_returned) = self.look_at_pending();
+                self.waits_for_foreign |= !self.continues && !may_go_on;
+                self.idle_polls = if has_returned { 0 } else { self.idle_polls + 1 };
                 Ok(())
             }
         }
@@ -151,14 +150,16 @@ impl Execution {
         }
     }
 
-    /// Whether something durable can make the code go on. Where nobody is woken, a pending poll that
-    /// asked no durable future waits for something else.
-    fn has_anything_to_wait_for(&self) -> bool {
+    /// After a pending poll: whether something durable can make the code go on, and whether any
+    /// durable future returned its value in it. Where nobody is woken, a pending poll that asked no
+    /// durable future waits for something else.
+    fn look_at_pending(&self) -> (bool, bool) {
         let state = self.ctx.state();
-        match self.rules.strict {
+        let may_go_on = match self.rules.strict {
             true => self.ctx.wakeup().is_woken() || state.tokens.is_any_awaited(),
             false => 0 < state.polls.pending,
-        }
+        };
+        (may_go_on, 0 < state.polls.returned)
     }
 }
 
