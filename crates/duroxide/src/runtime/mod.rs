@@ -299,7 +299,8 @@ impl Runtime {
         );
         let mut upkeep: Vec<Arc<dyn Upkeep>> =
             vec![Arc::clone(&turn_leases) as _, Arc::clone(&activity_leases) as _];
-        let turns = self.spawn_orchestration_dispatcher(&node, turn_leases);
+        let leases = (turn_leases, Arc::clone(&activity_leases));
+        let turns = self.spawn_orchestration_dispatcher(&node, leases);
         let sessions = self.spawn_worker_slots(&node, activity_leases, turns);
         upkeep.extend(sessions.map(|sessions| sessions as _));
         self.spawn_watch(&node, upkeep);
@@ -314,7 +315,7 @@ impl Runtime {
     fn spawn_orchestration_dispatcher(
         &self,
         node: &Arc<Node>,
-        leases: Arc<LeaseKeeper>,
+        leases: (Arc<LeaseKeeper>, Arc<LeaseKeeper>),
     ) -> Option<Arc<orchestration::Dispatcher>> {
         let concurrency = node.options.orchestration_concurrency.min(Semaphore::MAX_PERMITS);
         if concurrency == 0 {

@@ -144,14 +144,13 @@ fn is_failed(status: &OrchestrationStatus) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r5_20_r5_28_a_dropped_future_cancels_at_the_next_renewal() {
+async fn r5_20_r5_21_r5_28_a_dropped_future_cancels_at_once() {
     let (diary, mut reader) = diary();
     let world = one_slot(diary).start().await;
     begin_and_wait(&world, &mut reader, "drops it/polite").await;
-    sleep(seconds(6)).await;
+    assert_eq!(reader.next().await, ("cancelled", 5)); // By the process that committed it.
     assert!(world.memory.snapshot().worker_queue.is_empty()); // The row is what was taken away.
-    assert_eq!(reader.next().await, ("cancelled", 25)); // R5.21
-    assert_eq!(reader.next().await, ("left", 28));
+    assert_eq!(reader.next().await, ("left", 8));
     assert_eq!(world.run("n", "Next", "x").await, "Next:x"); // R5.23: the slot is free
     // R5.24: the late answer is in nobody's history.
     world.client.raise_event("m", "Go", "on").await.unwrap();
@@ -170,7 +169,7 @@ async fn r5_28_the_end_of_an_execution_cancels_its_activities_however_it_ends() 
         begin_and_wait(&world, &mut reader, &format!("{way}/polite")).await;
         assert_eq!(is_failed(&world.ended("m").await), way == "fails" || way == "panics");
         assert_eq!(reader.began.elapsed(), seconds(5));
-        assert_eq!(reader.next().await, ("cancelled", 25), "{way}");
+        assert_eq!(reader.next().await, ("cancelled", 5), "{way}");
         world.finish().await;
     }
 }
@@ -182,7 +181,20 @@ async fn r5_28_cancelling_the_instance_cancels_its_activities() {
     begin_and_wait(&world, &mut reader, "waits/polite").await;
     world.client.cancel_instance("m", "enough").await.unwrap();
     assert!(is_failed(&world.ended("m").await));
+    assert_eq!(reader.next().await, ("cancelled", 0));
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r5_21_an_activity_in_another_process_learns_it_at_its_next_renewal() {
+    let (diary, mut reader) = diary();
+    let world = one_slot(diary).options(|options| options.orchestration_concurrency = 0);
+    let world = world.start().await;
+    let turns = world_on(Arc::clone(&world.memory)).orchestration("Main", stop_caring);
+    let turns = turns.options(|options| options.worker_concurrency = 0).start().await;
+    begin_and_wait(&world, &mut reader, "completes/polite").await;
     assert_eq!(reader.next().await, ("cancelled", 25));
+    turns.finish().await;
     world.finish().await;
 }
 
@@ -212,14 +224,14 @@ async fn r5_31_an_instance_made_anew_never_hears_of_the_old_ones_activities() {
 
 #[tokio::test(start_paused = true)]
 async fn r5_23_an_activity_that_does_not_listen_is_dropped_after_its_grace_period() {
-    for (grace, dropped_at) in [(10, 35), (0, 25)] {
+    for (grace, dropped_at) in [(10, 15), (0, 5)] {
         let (diary, mut reader) = diary();
         let world = one_slot(diary)
             .options(|options| options.activity_cancellation_grace_period = seconds(grace))
             .start()
             .await;
         begin_and_wait(&world, &mut reader, "completes/stubborn").await;
-        assert_eq!(reader.next().await, ("cancelled", 25));
+        assert_eq!(reader.next().await, ("cancelled", 5));
         assert_eq!(world.run("n", "Next", "x").await, "Next:x"); // Waits for the one slot.
         assert_eq!(reader.began.elapsed(), seconds(dropped_at));
         assert_eq!(reader.next().await, ("dropped", dropped_at));
@@ -232,7 +244,7 @@ async fn r5_25_a_result_nobody_waits_for_is_dropped() {
     let (diary, mut reader) = diary();
     let world = one_slot(diary).start().await;
     begin_and_wait(&world, &mut reader, "drops it/quick").await;
-    assert_eq!(reader.next().await, ("left", 10)); // Before the renewal that would tell it.
+    assert_eq!(reader.next().await, ("left", 10)); // It does not listen.
     assert_eq!(world.run("n", "Next", "x").await, "Next:x");
     world.client.raise_event("m", "Go", "on").await.unwrap();
     assert_eq!(world.output("m").await, "on");

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use duroxide_core::model::{ScheduledActivityIdentifier, WorkItem};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -41,14 +42,19 @@ pub(crate) struct LeaseKeeper {
 struct Held {
     next_id: u64,
     leases: HashMap<u64, Kept>,
+    by_activity: HashMap<Activity, u64>,
     /// By the time of the next renewal.
     by_due: BTreeSet<(Instant, u64)>,
     /// Those whose renewal has not been answered, by the time at which another one will be due.
     unanswered: BTreeSet<(Instant, u64)>,
 }
 
+/// Instance, execution and id of an activity.
+type Activity = (Arc<str>, u64, u64);
+
 struct Kept {
     token: Arc<str>,
+    activity: Option<Activity>,
     lost: CancellationToken,
     /// When the store will consider the lock gone, by both clocks: one of them stands still while the
     /// machine sleeps, the other one can be set.
@@ -83,12 +89,42 @@ impl LeaseKeeper {
         Arc::new(Self { kind, timeout, interval, held, changed })
     }
 
+    /// Begins to renew the lock of an activity, or whatever lies in its queue, taken just now.
+    pub(crate) fn hold_work(self: &Arc<Self>, token: &str, work: &WorkItem) -> Lease {
+        let activity = match work {
+            WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
+                Some((Arc::from(instance.as_str()), *execution_id, *id))
+            }
+            _ => None,
+        };
+        self.hold_for(token, activity)
+    }
+
     /// Begins to renew a lock taken just now.
     pub(crate) fn hold(self: &Arc<Self>, token: &str) -> Lease {
+        self.hold_for(token, None)
+    }
+
+    /// Gives up the locks of activities that have been cancelled, if they are held here: they need not
+    /// wait for the next renewal to learn it.
+    pub(crate) fn give_up(&self, cancelled: &[ScheduledActivityIdentifier]) {
+        let mut held = self.held();
+        let mut lost = Vec::new();
+        for ScheduledActivityIdentifier { instance, execution_id, activity_id } in cancelled {
+            let activity = (Arc::from(instance.as_str()), *execution_id, *activity_id);
+            let id = held.by_activity.get(&activity).copied();
+            lost.extend(id.and_then(|id| held.remove(id)).map(|kept| kept.lost));
+        }
+        drop(held);
+        lost.iter().for_each(CancellationToken::cancel);
+    }
+
+    fn hold_for(self: &Arc<Self>, token: &str, activity: Option<Activity>) -> Lease {
         let now = Instant::now();
         let lost = CancellationToken::new();
         let kept = Kept {
             token: Arc::from(token),
+            activity: activity.clone(),
             lost: lost.clone(),
             expires_at: now + self.timeout,
             expires_at_ms: self.wall_expiry(),
@@ -100,6 +136,7 @@ impl LeaseKeeper {
         held.next_id += 1;
         held.by_due.insert((kept.due, id));
         held.leases.insert(id, kept);
+        held.by_activity.extend(activity.map(|activity| (activity, id)));
         let is_first = held.by_due.first().is_some_and(|(_, first)| *first == id);
         drop(held);
         if is_first {
@@ -265,10 +302,17 @@ impl Held {
         if is_asked { &mut self.unanswered } else { &mut self.by_due }.insert((due, id));
     }
 
-    fn remove(&mut self, id: u64) {
-        let Some(kept) = self.leases.remove(&id) else { return };
+    fn remove(&mut self, id: u64) -> Option<Kept> {
+        let kept = self.leases.remove(&id)?;
         let set = if kept.is_asked { &mut self.unanswered } else { &mut self.by_due };
         set.remove(&(kept.due, id));
+        // A lock that was lost, and taken again by another slot here, has a lease of its own.
+        if let Some(activity) = &kept.activity
+            && self.by_activity.get(activity) == Some(&id)
+        {
+            self.by_activity.remove(activity);
+        }
+        Some(kept)
     }
 }
 

@@ -131,9 +131,11 @@ impl Dispatcher {
         mut commit: TurnCommit,
     ) -> Result<(), RejectedCommit> {
         let mut pause = FIRST_PAUSE;
+        let cancelled = cancelled_by(&commit);
         loop {
             let rejected = match self.node.store.commit_turn(&batch.lock_token, commit).await {
                 Ok(()) => {
+                    self.activity_leases.give_up(&cancelled);
                     self.pardons.forget(batch.instance());
                     return Ok(());
                 }
@@ -256,6 +258,12 @@ impl Dispatcher {
             details: error.to_infrastructure_error(),
         }))
     }
+}
+
+/// The activities that a commit cancels.
+pub(super) fn cancelled_by(commit: &TurnCommit) -> Vec<ScheduledActivityIdentifier> {
+    let successor = commit.successor.iter().flat_map(|commit| &commit.cancelled_activities);
+    commit.cancelled_activities.iter().chain(successor).cloned().collect()
 }
 
 /// The outcome as the store takes it.

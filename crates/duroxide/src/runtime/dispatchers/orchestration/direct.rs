@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use duroxide_core::model::{KvEntry, WorkItem};
 
+use super::commit::cancelled_by;
 use super::report::Summary;
 use super::{Dispatcher, Subject};
 use crate::providers::{DirectTurn, OrchestrationItem};
@@ -49,11 +50,13 @@ impl Dispatcher {
         let Some(Ran { subject, turn, summaries, next }) = self.run_direct(&answer).await else {
             return false;
         };
+        let cancelled = cancelled_by(&turn.commit);
         if let Err(error) = self.node.store.commit_direct_turn(turn).await {
             tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %subject.instance(), %error, "the outcome goes the usual way");
             return false; // What was kept ends here: the turn will be run again.
         }
+        self.activity_leases.give_up(&cancelled);
         self.pardons.forget(subject.instance());
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         self.count_duration(began);

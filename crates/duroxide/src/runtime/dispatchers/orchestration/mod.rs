@@ -57,6 +57,8 @@ const IN_FLIGHT_MAX: usize = 256;
 pub(crate) struct Dispatcher {
     node: Arc<Node>,
     leases: Arc<LeaseKeeper>,
+    /// Of the activities that this runtime has in hand.
+    activity_leases: Arc<LeaseKeeper>,
     /// How many turns may run at a time.
     concurrency: usize,
     /// As many permits.
@@ -71,11 +73,16 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// A dispatcher that lets so many turns run at a time.
-    pub(crate) fn new(node: Arc<Node>, leases: Arc<LeaseKeeper>, concurrency: usize) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        (leases, activity_leases): (Arc<LeaseKeeper>, Arc<LeaseKeeper>),
+        concurrency: usize,
+    ) -> Self {
         Self {
             filter: node.options.capability_filter(),
             node,
             leases,
+            activity_leases,
             concurrency,
             running: Arc::new(Semaphore::new(concurrency)),
             usual: Mutex::default(),

@@ -92,7 +92,7 @@ impl Slot {
             let fetched = store.fetch_work_items(lock, poll_timeout, session, tags, max).await?;
             dispatcher.node.metrics.record_worker_dispatcher_items_fetched(fetched.len() as u64);
             let held = fetched.into_iter().map(|(item, lock_token, attempt)| {
-                let lease = dispatcher.leases.hold(&lock_token);
+                let lease = dispatcher.leases.hold_work(&lock_token, &item);
                 Fetched::new(item, lock_token, attempt, lease)
             });
             Ok(Some(held.collect::<VecDeque<_>>()).filter(|fetched| !fetched.is_empty()))
