@@ -321,7 +321,8 @@ async fn r8_21_a_message_that_waits_for_a_commit_makes_a_turn_of_what_that_left(
     let mut config = schema.config();
     schema.name().clone_into(&mut config.application_name);
     let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
-    let client = stranger(&schema.config()).await;
+    // Within a transaction the server's processes seem to stay as they were.
+    let (client, watcher) = (stranger(&schema.config()).await, stranger(&schema.config()).await);
     store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
     let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().unwrap();
     store.commit_turn(&turn.lock_token, commit(1, None, &[])).await.unwrap();
@@ -334,11 +335,11 @@ async fn r8_21_a_message_that_waits_for_a_commit_makes_a_turn_of_what_that_left(
     let committing = Arc::clone(&store);
     let committed =
         tokio::spawn(async move { committing.commit_turn(&turn.lock_token, succession()).await });
-    waiting_for_locks(&client, schema.name(), 1).await;
+    waiting_for_locks(&watcher, schema.name(), 1).await;
     let sending = Arc::clone(&store);
     let sent =
         tokio::spawn(async move { sending.enqueue_for_orchestrator(outcome(4), None).await });
-    waiting_for_locks(&client, schema.name(), 2).await;
+    waiting_for_locks(&watcher, schema.name(), 2).await;
     client.batch_execute("COMMIT").await.unwrap();
     committed.await.unwrap().unwrap();
     sent.await.unwrap().unwrap();

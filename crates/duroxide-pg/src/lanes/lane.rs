@@ -20,18 +20,29 @@ const TRIES: u32 = 10;
 /// How long what was lost waits for the next try.
 const SETTLE_SOON: Duration = Duration::from_millis(200);
 
+/// How long the end of an old connection is waited for.
+const END_PAUSE: Duration = Duration::from_millis(10);
+const END_TRIES: u32 = 100;
+
 /// A lane.
 pub(super) struct Lane {
     store: Arc<Store>,
     number: usize,
     connection: Option<Connection>,
+    /// Who serves the connection at the server, if that is known.
+    backend: Option<Backend>,
     /// Secrets of looks that may have taken something nobody got to hear of.
     lost: Vec<Uuid>,
+    /// Those who may still be at work on them.
+    old: Vec<Backend>,
 }
+
+/// A process of the server, as nobody else is called before or after: process id, and when it began.
+type Backend = (i32, String);
 
 impl Lane {
     pub(super) fn new(store: Arc<Store>, number: usize) -> Self {
-        Self { store, number, connection: None, lost: Vec::new() }
+        Self { store, number, connection: None, backend: None, lost: Vec::new(), old: Vec::new() }
     }
 
     /// Carries what waits, until the store is closed.
@@ -152,6 +163,7 @@ impl Lane {
             }
             if error.is_ambiguous() {
                 self.lost.extend(batch.looks.iter().map(|look| look.secret));
+                self.old.extend(self.backend.take());
             }
         }
         result.map_err(|error| Trouble { error, was_sent: true })
@@ -163,6 +175,7 @@ impl Lane {
             let connected = self.store.pool.connect_lane().await;
             let connection = connected.inspect_err(|error| self.store.floor.fail_all(error))?;
             self.forget_lost(&connection).await?;
+            self.backend = self.backend_of(&connection).await?;
             self.connection = Some(connection);
         }
         Ok(())
@@ -177,12 +190,44 @@ impl Lane {
         }
     }
 
+    /// Who serves a connection. A pooler gives it to others, too.
+    async fn backend_of(&self, connection: &Connection) -> Result<Option<Backend>, PgError> {
+        const WHO: &str = "SELECT pid, extract(epoch FROM backend_start)::text
+             FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_start IS NOT NULL";
+        if self.store.pool.settings().through_pooler {
+            return Ok(None);
+        }
+        let rows = self.store.pool.ask(connection, WHO, &[]).await?;
+        Ok(rows.first().map(|row| (row.get(0), row.get(1))))
+    }
+
+    /// Ends what is left of lost connections. The server may not have noticed that nobody listens, and
+    /// would take something for us after it was given back.
+    async fn end_old(&mut self, connection: &Connection) -> Result<(), PgError> {
+        const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2";
+        let mut tries = 0;
+        while let Some((pid, began)) = self.old.last() {
+            if self.store.pool.ask(connection, END, &[pid, began]).await?.is_empty() {
+                self.old.pop();
+            } else if tries < END_TRIES {
+                tries += 1;
+                tokio::time::sleep(END_PAUSE).await;
+            } else {
+                return Err(PgError::Timeout);
+            }
+        }
+        Ok(())
+    }
+
     /// Gives back what looks took whose answers were lost.
     async fn forget_lost(&mut self, connection: &Connection) -> Result<(), PgError> {
         const FORGET: &str = "SELECT duroxide.forget_fetches($1, $2, $3)";
         if self.lost.is_empty() {
+            self.old.clear();
             return Ok(());
         }
+        self.end_old(connection).await?;
         let (now, retention) = (self.store.given_time(), self.store.retention());
         self.store.pool.ask(connection, FORGET, &[&self.lost, &now, &retention]).await?;
         self.lost.clear();

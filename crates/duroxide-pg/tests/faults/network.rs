@@ -1,5 +1,6 @@
 //! The network between nodes and server: answers that get lost, and nodes that are cut off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{DirectTurn, ExecutionMetadata, Provider, TagFilter, TurnCommit};
@@ -13,7 +14,7 @@ use crate::contention;
 use crate::proxy::{Proxy, Way};
 use crate::site::{Site, times};
 use crate::store::{SETTINGS, URL};
-use crate::support::TestSchema;
+use crate::support::{TestSchema, stranger};
 
 /// Leases of activities are that long here.
 const LEASE_MS: u64 = 2_000;
@@ -102,6 +103,69 @@ fn a_direct_turn_whose_answer_gets_lost_is_done_once() {
     });
     println!("{} answers of {turns} turns lost", proxy.cut());
     assert!(turns <= 8 * u64::from(proxy.cut()), "{} answers lost", proxy.cut());
+}
+
+/// Waits until a process of the server waits for a lock in the name of a store; its id.
+async fn waits_for_lock(client: &tokio_postgres::Client, name: &str, but: i32) -> i32 {
+    let waiting = "SELECT pid FROM pg_stat_activity
+         WHERE application_name = $1 AND wait_event_type = 'Lock' AND pid <> $2";
+    loop {
+        if let Some(row) = client.query(waiting, &[&name, &but]).await.unwrap().first() {
+            return row.get(0);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Commits a turn with an activity that somebody waits for, and cuts the connection meanwhile.
+async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
+    let mut config = schema.config();
+    config.url = url;
+    schema.name().clone_into(&mut config.application_name);
+    let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
+    // Within a transaction the server's processes seem to stay as they were.
+    let (client, watcher) = (stranger(&schema.config()).await, stranger(&schema.config()).await);
+    let (lease, long, tags) = (Duration::from_secs(600), Duration::from_secs(60), TagFilter::Any);
+    store.enqueue_for_orchestrator(contention::start("i"), None).await.unwrap();
+    let turn = store.fetch_orchestration_item(lease, long, None).await.unwrap().unwrap().1;
+    assert!(store.fetch_work_item(lease, Duration::ZERO, None, &tags).await.unwrap().is_none());
+    let fetching = Arc::clone(&store);
+    let fetched =
+        tokio::spawn(
+            async move { fetching.fetch_work_item(lease, long, None, &TagFilter::Any).await },
+        );
+    tokio::task::yield_now().await;
+    client.batch_execute("BEGIN; SELECT FROM mailbox FOR UPDATE").await.unwrap();
+    let committing = Arc::clone(&store);
+    let committed = tokio::spawn(async move {
+        let metadata = ExecutionMetadata {
+            orchestration_name: Some("Main".to_owned()),
+            orchestration_version: Some("1.0.0".to_owned()),
+            ..ExecutionMetadata::default()
+        };
+        let work = vec![contention::work("i")];
+        committing.ack_orchestration_item(&turn, 1, vec![], work, vec![], metadata, vec![]).await
+    });
+    let old = waits_for_lock(&watcher, schema.name(), 0).await;
+    proxy.set(Way::Closed);
+    tokio::time::sleep(Duration::from_millis(50)).await; // Until both sides have been told.
+    proxy.set(Way::Open);
+    // The repeated commit waits as well: whatever was lost has been seen to.
+    waits_for_lock(&watcher, schema.name(), old).await;
+    client.batch_execute("COMMIT").await.unwrap();
+    committed.await.unwrap().unwrap();
+    let job = fetched.await.unwrap().unwrap().expect("the activity");
+    assert_eq!((job.0, job.2), (contention::work("i"), 1));
+}
+
+// The server is still at work for a connection that is lost, and takes an activity for it after all
+// that was lost has been given back.
+#[test]
+fn what_is_taken_for_a_lost_connection_is_not_lost_with_it() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (proxy, url) = proxy();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(cut_while_committing(&proxy, &schema, url));
 }
 
 #[test]
