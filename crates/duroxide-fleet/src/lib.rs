@@ -22,6 +22,7 @@ pub mod company;
 pub mod takeover;
 pub mod zombies;
 pub mod reuse;
+pub mod killers;
 pub mod names;
 pub mod rolling;
 

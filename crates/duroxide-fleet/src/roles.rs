@@ -10,7 +10,7 @@ use duroxide::providers::Provider;
 use crate::journal::{Journal, Line};
 use crate::process::{Process, SOON};
 use crate::store::Store;
-use crate::{client, company, worker};
+use crate::{client, company, killers, worker};
 
 pub(crate) const ROLE: &str = "FLEET_ROLE";
 pub(crate) const FOLDER: &str = "FLEET_FOLDER";
@@ -70,6 +70,7 @@ pub fn play(kind: &'static dyn Store, more: impl AsyncFn(&Stage, &str)) {
             "worker" => worker::run(&stage).await,
             "client" => client::run(&stage).await,
             "commander" => company::command(&stage).await,
+            "victim" => killers::live(&stage).await,
             other => more(&stage, other).await,
         }
     });

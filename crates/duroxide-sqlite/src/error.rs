@@ -201,9 +201,12 @@ impl fmt::Display for SqliteError {
             Self::Full { path } => {
                 write!(f, "no room left on the disk of {}; nothing was changed", path.display())
             }
-            Self::Busy { path, reason } => {
-                write!(f, "another process holds {}: {reason}", path.display())
-            }
+            Self::Busy { path, reason } => write!(
+                f,
+                "another process holds {}: {reason}; if this goes on, look for a process that is \
+                 stopped (SIGSTOP, a debugger, a frozen container) or in a long transaction",
+                path.display()
+            ),
             Self::Io { path, reason } => {
                 write!(f, "reading or writing {} failed: {reason}", path.display())
             }

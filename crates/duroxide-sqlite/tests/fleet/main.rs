@@ -7,11 +7,12 @@ mod store;
 mod crash_points;
 mod fresh_file;
 mod idle;
+mod stopped;
 
 use std::time::Duration;
 
 use duroxide_fleet::torture::{Siege, lay_siege};
-use duroxide_fleet::{Stage, alone, company, reuse, takeover, zombies};
+use duroxide_fleet::{Stage, alone, company, killers, reuse, takeover, zombies};
 use store::SQLITE;
 
 /// Work of a killed process goes on within this time, though its leases last thirty seconds.
@@ -25,6 +26,7 @@ fn role() {
     duroxide_fleet::play(&SQLITE, async |stage: &Stage, role: &str| match role {
         "scenario" => crash_points::play_scenario(stage).await,
         "opener" => fresh_file::open_and_close(stage).await,
+        "holder" => stopped::hold_the_write_lock(stage).await,
         other => panic!("no such role: {other}"),
     });
 }
@@ -116,4 +118,11 @@ fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
 fn r6_68_names_are_used_again_while_workers_are_killed() {
     let _turn = alone();
     reuse::names_are_used_again(&SQLITE, 12);
+}
+
+// R7.28: what may have ended its process runs alone.
+#[test]
+fn who_ends_its_process_harms_nobody_else() {
+    let _turn = alone();
+    killers::who_ends_its_process_harms_nobody_else(&SQLITE);
 }

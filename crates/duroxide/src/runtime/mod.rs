@@ -2,6 +2,7 @@
 
 mod options;
 mod node;
+mod company;
 mod facts;
 mod warm;
 mod tasks;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::company::Company;
 use super::facts::ExecutionFacts;
 use super::long_turns::RunningTurns;
 use super::observability::{MetricsProvider, targets};
@@ -24,6 +25,7 @@ pub(crate) struct Node {
     pub(crate) facts: ExecutionFacts,
     pub(crate) warm: WarmInstances,
     pub(crate) turns: Arc<RunningTurns>,
+    pub(crate) company: Arc<Company>,
     /// Tells this runtime from all others.
     pub(crate) runtime_id: String,
     announced: Mutex<HashSet<(Kind, String)>>,
@@ -56,6 +58,7 @@ impl Node {
             facts: ExecutionFacts::default(),
             warm,
             turns: Arc::default(),
+            company: Company::new(),
             runtime_id,
             announced: Mutex::default(),
         }

@@ -40,6 +40,7 @@ use crate::providers::{DispatcherCapabilityFilter, FetchedTurn, ProviderError, T
 use crate::runtime::OrchestrationHandler;
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
+use crate::runtime::company::{self, InHand, is_suspect};
 use crate::runtime::node::{Kind, Node, log_storage_error};
 use crate::runtime::observability::targets;
 use crate::runtime::warm::Warm;
@@ -100,11 +101,11 @@ impl Dispatcher {
         let mut number = 0;
         while let Some(room) = self.wait_for_room(&mut in_flight, &stop).await {
             let Some(turns) = self.fetch(&mut pace, room, &stop).await else { break };
-            for turn in turns {
+            for (turn, in_hand) in turns {
                 let worker_id =
                     format!("orch-{}-{}", number % self.concurrency, self.node.runtime_id);
                 number += 1;
-                let process = Arc::clone(&self).process_guarded(turn, worker_id);
+                let process = Arc::clone(&self).process_guarded(turn, in_hand, worker_id);
                 in_flight.spawn(tracker.track_future(process));
             }
         }
@@ -120,11 +121,16 @@ impl Dispatcher {
         while in_flight.try_join_next().is_some() {}
         // While turns take their time, nothing is fetched ahead of them.
         drop(super::fetch::or_stop(stop, self.running.acquire()).await?);
+        super::fetch::or_stop(stop, self.node.company.calm()).await?;
         loop {
             let waiting_to_run = self.waiting.load(Ordering::Relaxed);
             let ahead = self.usual().begun_soon(self.concurrency, FETCHED_MAX);
             let room = ahead.unwrap_or(FETCHED_AT_FIRST).saturating_sub(waiting_to_run);
             let room = room.min(IN_FLIGHT_MAX.saturating_sub(in_flight.len()));
+            let room = match self.node.company.is_wary() {
+                true => room.min(self.running.available_permits()),
+                false => room,
+            };
             if 0 < room {
                 return Some(room);
             }
@@ -141,8 +147,8 @@ impl Dispatcher {
         pace: &mut Pace,
         max: usize,
         stop: &CancellationToken,
-    ) -> Option<Vec<FetchedTurn>> {
-        let options = &self.node.options;
+    ) -> Option<Vec<(FetchedTurn, InHand)>> {
+        let (options, company) = (&self.node.options, &self.node.company);
         let fetch = async {
             let turns = self.node.store.fetch_turns(
                 options.orchestrator_lock_timeout,
@@ -150,7 +156,9 @@ impl Dispatcher {
                 Some(&self.filter),
                 max,
             );
-            turns.await.map(|turns| Some(turns).filter(|turns| !turns.is_empty()))
+            let turns: Vec<_> =
+                turns.await?.into_iter().map(|turn| (turn, company.join())).collect();
+            Ok(Some(turns).filter(|turns| !turns.is_empty()))
         };
         let min_interval = options.dispatcher_min_poll_interval;
         let fetched = pace.fetch(stop, min_interval, log_fetch_error, fetch).await?;
@@ -158,7 +166,12 @@ impl Dispatcher {
     }
 
     /// A panic in here would be a bug of ours; it costs this turn a retry, not the slot its life.
-    async fn process_guarded(self: Arc<Self>, turn: FetchedTurn, worker_id: String) {
+    async fn process_guarded(
+        self: Arc<Self>,
+        turn: FetchedTurn,
+        _in_hand: InHand,
+        worker_id: String,
+    ) {
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let last_event = (turn.last_event_id, turn.last_event_at_ms);
@@ -188,9 +201,20 @@ impl Dispatcher {
 
     /// One fetched batch, from admission to commit.
     async fn process(self: &Arc<Self>, mut batch: Batch) {
-        batch.running = self.permission_to_run(AHEAD_MAX).await;
+        let company = &self.node.company;
+        let mut _alone = None;
+        if is_suspect(batch.attempt, self.node.options.max_attempts) {
+            _alone = company.alone().await;
+            if _alone.is_none() {
+                return self.pass_on(&batch, Some(company::LATER)).await;
+            }
+            batch.running = self.permission_to_run(AHEAD_MAX).await;
+        } else {
+            let permission = company.unless_hushed(self.permission_to_run(AHEAD_MAX));
+            batch.running = permission.await.flatten();
+        }
         if batch.running.is_none() {
-            return self.pass_on(&batch).await;
+            return self.pass_on(&batch, None).await;
         }
         self.delay_for_tests(batch.instance()).await;
         if let Some(warm) = self.take_warm(&batch) {
@@ -212,10 +236,13 @@ impl Dispatcher {
 
     /// One of the turns that may run at a time; `None` if that takes too long.
     async fn permission_to_run(&self, patience: Duration) -> Option<Running> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
+            return Some(Running { _permit: permit, since: Instant::now() });
+        }
+        let waiting = Waiting::new(&self.waiting);
         let permission = Arc::clone(&self.running).acquire_owned();
         let permission = timeout(patience, permission).await;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        drop(waiting);
         let permit = permission.ok()?.ok()?; // Nobody closes the semaphore.
         Some(Running { _permit: permit, since: Instant::now() })
     }
@@ -228,9 +255,9 @@ impl Dispatcher {
     }
 
     /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
-    async fn pass_on(&self, batch: &Batch) {
+    async fn pass_on(&self, batch: &Batch, after: Option<Duration>) {
         let store = &self.node.store;
-        let result = store.abandon_orchestration_item(&batch.lock_token, None, true).await;
+        let result = store.abandon_orchestration_item(&batch.lock_token, after, true).await;
         log_storage_error(batch.instance(), result);
     }
 
@@ -377,6 +404,22 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
+}
+
+/// One of the turns that do not run yet, until dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn log_fetch_error(error: &ProviderError) {

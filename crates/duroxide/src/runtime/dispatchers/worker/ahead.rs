@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Dispatcher;
+use crate::runtime::company::InHand;
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::dispatchers::usual::Usual;
 use crate::runtime::node::log_storage_error;
@@ -35,12 +36,18 @@ pub(super) struct Fetched {
     pub(super) lock_token: String,
     pub(super) attempt: u32,
     pub(super) lease: Lease,
+    /// Dropped when it begins.
+    pub(super) in_hand: InHand,
     at: Instant,
 }
 
 impl Fetched {
-    pub(super) fn new(item: WorkItem, lock_token: String, attempt: u32, lease: Lease) -> Self {
-        Self { item, lock_token, attempt, lease, at: Instant::now() }
+    pub(super) fn new(
+        (item, lock_token, attempt): (WorkItem, String, u32),
+        lease: Lease,
+        in_hand: InHand,
+    ) -> Self {
+        Self { item, lock_token, attempt, lease, in_hand, at: Instant::now() }
     }
 
     /// Whether it belongs to a session.
@@ -120,6 +127,11 @@ impl Ahead {
         self.state().waiting.front().map(|fetched| fetched.at + self.patience)
     }
 
+    /// All that wait.
+    fn take_all(&self) -> VecDeque<Fetched> {
+        std::mem::take(&mut self.state().waiting)
+    }
+
     /// Those that wait; no more will.
     fn close(&self) -> VecDeque<Fetched> {
         let mut state = self.state();
@@ -138,12 +150,12 @@ impl Ahead {
 
 impl Dispatcher {
     /// Gives an activity back that did not run here: others may have a slot for it.
-    pub(super) async fn pass_on(&self, fetched: Fetched) {
+    pub(super) async fn pass_on(&self, fetched: Fetched, after: Option<Duration>) {
         let instance = match &fetched.item {
             WorkItem::ActivityExecute { instance, .. } => instance,
             _ => "-",
         };
-        match self.node.store.abandon_work_item(&fetched.lock_token, None, true).await {
+        match self.node.store.abandon_work_item(&fetched.lock_token, after, true).await {
             Err(error) if !error.is_retryable() => {
                 tracing::debug!(target: targets::WORKER, instance_id = %instance, %error,
                     "activity cancelled before it had a slot");
@@ -163,7 +175,8 @@ pub(crate) async fn pass_on_in_time(
     let mut on_their_way = JoinSet::new();
     let mut pass_on = |fetched: Fetched| {
         let dispatcher = Arc::clone(&dispatcher);
-        on_their_way.spawn(tracker.track_future(async move { dispatcher.pass_on(fetched).await }));
+        on_their_way
+            .spawn(tracker.track_future(async move { dispatcher.pass_on(fetched, None).await }));
     };
     loop {
         let next = ahead.next_overdue();
@@ -177,6 +190,9 @@ pub(crate) async fn pass_on_in_time(
             biased;
             () = stop.cancelled() => break,
             () = overdue => ahead.take_overdue().into_iter().for_each(&mut pass_on),
+            () = dispatcher.node.company.hushed(), if next.is_some() => {
+                ahead.take_all().into_iter().for_each(&mut pass_on);
+            }
             () = ahead.changed.notified() => {}
         }
     }
@@ -187,6 +203,7 @@ pub(crate) async fn pass_on_in_time(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::company::Company;
     use crate::runtime::dispatchers::lease::{LeaseKeeper, LockKind};
 
     const LOCK: Duration = Duration::from_secs(30);
@@ -194,7 +211,7 @@ mod tests {
     fn fetched(name: &str) -> Fetched {
         let leases = LeaseKeeper::new(LockKind::Activity, LOCK, Duration::ZERO);
         let item = WorkItem::CancelInstance { instance: name.to_owned(), reason: String::new() };
-        Fetched::new(item, name.to_owned(), 1, leases.hold(name))
+        Fetched::new((item, name.to_owned(), 1), leases.hold(name), Company::new().join())
     }
 
     fn names<'a>(fetched: impl IntoIterator<Item = &'a Fetched>) -> Vec<&'a str> {

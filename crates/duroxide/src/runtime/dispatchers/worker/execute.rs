@@ -11,12 +11,16 @@ use super::ahead::Fetched;
 use crate::runtime::activity::{ActivityCall, ActivityContext};
 use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
+use crate::runtime::company::{self, Alone, is_suspect};
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::node::{Kind, log_storage_error};
 use crate::runtime::observability::{labels, targets};
 
 /// Delay of an activity whose session would be one too many (R7.69).
 const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
+
+/// How long no other suspect runs beside one.
+const WATCHED: Duration = Duration::from_secs(10);
 
 /// An activity on its way through the dispatcher.
 pub(super) struct Work {
@@ -53,7 +57,15 @@ impl Dispatcher {
     /// not begin before (R7.70).
     pub(super) async fn process(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
         let began = Instant::now();
-        let Fetched { item, lock_token, attempt, lease, .. } = fetched;
+        let suspect = match self.begin(&fetched).await {
+            Ok(suspect) => suspect,
+            Err(after) => {
+                self.pass_on(fetched, after).await;
+                return None;
+            }
+        };
+        let Fetched { item, lock_token, attempt, lease, in_hand, .. } = fetched;
+        drop(in_hand);
         let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } =
             item
         else {
@@ -86,7 +98,7 @@ impl Dispatcher {
             self.complete_poisoned(work).await;
             return None;
         }
-        let Some(ended) = self.execute(&work).await else {
+        let Some(ended) = self.execute_watched(&work, suspect).await else {
             self.back_off_unregistered(&work).await;
             return None;
         };
@@ -115,6 +127,29 @@ impl Dispatcher {
                 "the lock was lost before the activity began; it is not run here");
         }
         renewed.is_err()
+    }
+
+    /// Whether an activity may begin: a suspect when nothing waits in hand that has not begun, the
+    /// others unless a turn has to be alone. If not, after how long it may be fetched again.
+    async fn begin(&self, fetched: &Fetched) -> Result<Option<Alone>, Option<Duration>> {
+        let company = &self.node.company;
+        if !is_suspect(fetched.attempt, self.node.options.max_attempts) {
+            return if company.is_hushed() { Err(None) } else { Ok(None) };
+        }
+        let alone = company.alone().await.ok_or(Some(company::LATER))?;
+        Ok(Some(alone.beside_others()))
+    }
+
+    /// Runs the activity. A suspect is kept apart from others for a while only: it may run for hours.
+    async fn execute_watched(&self, work: &Work, suspect: Option<Alone>) -> Option<Ended> {
+        let mut run = std::pin::pin!(self.execute(work));
+        if suspect.is_some()
+            && let Ok(ended) = timeout(WATCHED, &mut run).await
+        {
+            return ended;
+        }
+        drop(suspect);
+        run.await
     }
 
     /// Runs the activity; `None` if nothing here can.

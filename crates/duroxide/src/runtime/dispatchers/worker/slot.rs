@@ -66,12 +66,13 @@ impl Slot {
         if let Some(fetched) = self.dispatcher.ahead.take() {
             return Some(Some(fetched));
         }
+        or_stop(stop, self.dispatcher.node.company.calm()).await?;
         let Some(mut fetched) = self.fetch(stop).await? else { return Some(None) };
         // Of a session there is only the last. It is for this slot, which may have claimed it.
         let is_bound = fetched.back().is_some_and(Fetched::is_bound);
         let mine = if is_bound { fetched.pop_back() } else { fetched.pop_front() };
         for unwanted in self.dispatcher.ahead.put(fetched) {
-            self.dispatcher.pass_on(unwanted).await;
+            self.dispatcher.pass_on(unwanted, None).await;
         }
         Some(mine)
     }
@@ -86,14 +87,15 @@ impl Slot {
             None => options.dispatcher_long_poll_timeout.min(AT_SESSION_LIMIT_POLL),
         };
         let max = self.room();
+        let company = &dispatcher.node.company;
         let fetch = async {
             let (lock, tags) = (options.worker_lock_timeout, &options.worker_tag_filter);
             let session = session.as_ref();
             let fetched = store.fetch_work_items(lock, poll_timeout, session, tags, max).await?;
             dispatcher.node.metrics.record_worker_dispatcher_items_fetched(fetched.len() as u64);
-            let held = fetched.into_iter().map(|(item, lock_token, attempt)| {
-                let lease = dispatcher.leases.hold_work(&lock_token, &item);
-                Fetched::new(item, lock_token, attempt, lease)
+            let held = fetched.into_iter().map(|fetched| {
+                let lease = dispatcher.leases.hold_work(&fetched.1, &fetched.0);
+                Fetched::new(fetched, lease, company.join())
             });
             Ok(Some(held.collect::<VecDeque<_>>()).filter(|fetched| !fetched.is_empty()))
         };
@@ -109,7 +111,10 @@ impl Slot {
         if options.worker_node_id.is_none() && self.dispatcher.sessions.may_own_leases(lasts) {
             return 1;
         }
-        self.dispatcher.ahead.room()
+        match self.dispatcher.node.company.is_wary() {
+            true => 1,
+            false => self.dispatcher.ahead.room(),
+        }
     }
 
     /// R7.68: at the limit, only work without a session.
