@@ -1,10 +1,14 @@
 //! Turns on their way through the dispatcher: whose they are, and by which right they run.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
+use super::Dispatcher;
 use crate::providers::OrchestrationItem;
 use crate::runtime::dispatchers::lease::Lease;
 
@@ -54,4 +58,42 @@ impl DerefMut for Batch {
 pub(super) struct Running {
     pub(super) _permit: OwnedSemaphorePermit,
     pub(super) since: Instant,
+}
+
+impl Dispatcher {
+    /// One of the turns that may run at a time; `None` if that takes too long.
+    pub(super) async fn permission_to_run(&self, patience: Duration) -> Option<Running> {
+        if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
+            return Some(Running { _permit: permit, since: Instant::now() });
+        }
+        let waiting = Waiting::new(&self.waiting);
+        let permission = Arc::clone(&self.running).acquire_owned();
+        let permission = timeout(patience, permission).await;
+        drop(waiting);
+        let permit = permission.ok()?.ok()?; // Nobody closes the semaphore.
+        Some(Running { _permit: permit, since: Instant::now() })
+    }
+
+    /// A turn has run.
+    pub(super) fn has_run(&self, running: Option<Running>) {
+        if let Some(running) = running {
+            self.usual().learn(running.since.elapsed());
+        }
+    }
+}
+
+/// One of the turns that do not run yet, until dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -23,14 +23,13 @@ use duroxide_core::replay::{
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::direct::Answer;
 
 use self::admit::{Admission, admit};
-use self::batch::{Batch, Running, Subject};
+use self::batch::{Batch, Subject};
 use self::commit::Aside;
 use self::pardon::Pardons;
 use super::fetch::Pace;
@@ -234,26 +233,6 @@ impl Dispatcher {
         }
     }
 
-    /// One of the turns that may run at a time; `None` if that takes too long.
-    async fn permission_to_run(&self, patience: Duration) -> Option<Running> {
-        if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
-            return Some(Running { _permit: permit, since: Instant::now() });
-        }
-        let waiting = Waiting::new(&self.waiting);
-        let permission = Arc::clone(&self.running).acquire_owned();
-        let permission = timeout(patience, permission).await;
-        drop(waiting);
-        let permit = permission.ok()?.ok()?; // Nobody closes the semaphore.
-        Some(Running { _permit: permit, since: Instant::now() })
-    }
-
-    /// A turn has run.
-    fn has_run(&self, running: Option<Running>) {
-        if let Some(running) = running {
-            self.usual().learn(running.since.elapsed());
-        }
-    }
-
     /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
     async fn pass_on(&self, batch: &Batch, after: Option<Duration>) {
         let store = &self.node.store;
@@ -404,22 +383,6 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
-}
-
-/// One of the turns that do not run yet, until dropped.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn new(waiting: &'a AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 fn log_fetch_error(error: &ProviderError) {

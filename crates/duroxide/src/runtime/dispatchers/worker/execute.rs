@@ -133,7 +133,12 @@ impl Dispatcher {
     /// others unless a turn has to be alone. If not, after how long it may be fetched again.
     async fn begin(&self, fetched: &Fetched) -> Result<Option<Alone>, Option<Duration>> {
         let company = &self.node.company;
-        if !is_suspect(fetched.attempt, self.node.options.max_attempts) {
+        // What has no code here can do no harm.
+        let has_code = match &fetched.item {
+            WorkItem::ActivityExecute { name, .. } => self.node.activities.has(name),
+            _ => false,
+        };
+        if !has_code || !is_suspect(fetched.attempt, self.node.options.max_attempts) {
             return if company.is_hushed() { Err(None) } else { Ok(None) };
         }
         let alone = company.alone().await.ok_or(Some(company::LATER))?;
