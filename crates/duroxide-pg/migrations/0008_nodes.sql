@@ -37,7 +37,9 @@ BEGIN
 END
 $body$;
 
--- A node has come back under another id. What it still holds it keeps, and what it lost was no attempt.
+-- A node has come back, under its old id or another. What it still holds it keeps, and what it lost was
+-- no attempt. Its tokens for that are forgotten: what was uncounted here could be given back uncounted
+-- with them, and an attempt of somebody else would be gone.
 CREATE FUNCTION duroxide.take_back(p_before bigint, p_id bigint, p_now bigint) RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -46,11 +48,15 @@ DECLARE
 BEGIN
     PERFORM FROM duroxide.mailbox m
     WHERE m.instance = ANY (v_keys) ORDER BY m.instance FOR UPDATE;
-    UPDATE duroxide.message q SET attempts = greatest(q.attempts - 1, 0),
+    UPDATE duroxide.message q SET
+        attempts = greatest(q.attempts - cardinality(array_positions(q.lost, p_before)), 0),
         lost = duroxide.not_lost_by(q.lost, p_before)
     WHERE q.instance = ANY (v_keys) AND q.lost IS NOT NULL AND q.lost @> ARRAY[p_before];
     -- Of locks whose time is up, which nobody has noticed, no attempt will be counted.
-    UPDATE duroxide.mailbox m SET node = p_id, counted = m.counted OR m.wake_at <= p_now
+    UPDATE duroxide.mailbox m SET token = NULL, node = NULL, taken = NULL, counted = false
+    WHERE m.instance = ANY (v_keys) AND m.node = p_before
+    AND (m.state <> 2 OR m.wake_at <= p_now);
+    UPDATE duroxide.mailbox m SET node = p_id
     WHERE m.instance = ANY (v_keys) AND m.state = 2 AND m.node = p_before;
     v_seqs := array(
         SELECT w.seq FROM duroxide.work w
@@ -58,10 +64,13 @@ BEGIN
         UNION
         SELECT w.seq FROM duroxide.work w WHERE w.wake_at IS NOT NULL AND w.node = p_before);
     PERFORM FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq FOR UPDATE;
-    UPDATE duroxide.work w SET attempts = greatest(w.attempts - 1, 0),
-        lost = duroxide.not_lost_by(w.lost, p_before)
+    UPDATE duroxide.work w SET
+        attempts = greatest(w.attempts - cardinality(array_positions(w.lost, p_before)), 0),
+        lost = duroxide.not_lost_by(w.lost, p_before),
+        token = CASE WHEN w.wake_at > p_now THEN w.token END
     WHERE w.seq = ANY (v_seqs) AND w.lost @> ARRAY[p_before];
     UPDATE duroxide.work w SET node = CASE WHEN w.wake_at > p_now THEN p_id END,
+        token = CASE WHEN w.wake_at > p_now THEN w.token END,
         attempts = greatest(w.attempts - (w.wake_at <= p_now)::integer, 0)
     WHERE w.seq = ANY (v_seqs) AND w.wake_at IS NOT NULL AND w.node = p_before;
     UPDATE duroxide.session SET node = p_id
@@ -80,6 +89,8 @@ DECLARE
 BEGIN
     IF p_before IS NOT NULL AND pg_try_advisory_lock(duroxide.node_key(p_before)) THEN
         IF EXISTS (SELECT FROM duroxide.node n WHERE n.id = p_before AND n.gone_at IS NULL) THEN
+            -- Its locks may have run out all the same, and been taken up by whoever is there.
+            PERFORM duroxide.take_back(p_before, p_before, coalesce(p_now, duroxide.now_ms()));
             RETURN p_before;
         END IF;
         PERFORM pg_advisory_unlock(duroxide.node_key(p_before));

@@ -426,3 +426,72 @@ async fn what_a_node_holds_is_its_own_under_its_next_id() {
     stranger.execute(LOSE, &[&before]).await.unwrap();
     assert!(store.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
 }
+
+// R8.145: a node that is alone, or whose server was away for all, comes back as who it was. Its locks that
+// ran out meanwhile were no attempts either, noticed or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_145_locks_that_ran_out_while_a_node_was_away_were_no_attempts() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema.config()).await;
+    let stranger = support::stranger(&schema.config()).await;
+    let nobody = None::<i64>;
+    let node: i64 = stranger.query_one(RETURN, &[&nobody]).await.unwrap().get(0);
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    store.enqueue_for_worker(activity(2, None)).await.unwrap();
+    for round in 0..12 {
+        let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+        let any = &TagFilter::DefaultOnly;
+        let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+        assert_eq!((turn.attempt_count, job.2), (1, 1), "round {round}");
+        for table in ["mailbox", "work"] {
+            let run_out = format!("UPDATE {table} SET node = $1, wake_at = now_ms() - 1");
+            stranger.execute(&run_out, &[&node]).await.unwrap();
+        }
+        if round % 2 == 1 {
+            // It takes it up again itself before it is known to be back.
+            let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+            let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+            assert_eq!((turn.attempt_count, job.2), (2, 2), "round {round}");
+            store.abandon_orchestration_item(&turn.lock_token, None, true).await.unwrap();
+            store.abandon_work_item(&job.1, None, true).await.unwrap();
+        }
+        let back: i64 = stranger.query_one(RETURN, &[&node]).await.unwrap().get(0);
+        assert_eq!(back, node);
+    }
+}
+
+// R8.145: its tokens stay lost, so that nothing is uncounted twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_145_what_a_node_lost_it_cannot_give_back() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = open(&schema.config()).await;
+    let stranger = support::stranger(&schema.config()).await;
+    store.enqueue_for_orchestrator(start("i"), None).await.unwrap();
+    store.enqueue_for_worker(activity(2, None)).await.unwrap();
+    for round in 0..6 {
+        let turn = store.fetch_turn(LOCK, LONG, None).await.unwrap().expect("the turn");
+        let any = &TagFilter::DefaultOnly;
+        let job = store.fetch_work_item(LOCK, LONG, None, any).await.unwrap().expect("work");
+        // The first three killed their processes.
+        let attempts = (round + 1).min(4);
+        assert_eq!((turn.attempt_count, job.2), (attempts, attempts), "round {round}");
+        let node: i64 = stranger.query_one("SELECT node FROM work", &[]).await.unwrap().get(0);
+        stranger.execute(LOSE, &[&node]).await.unwrap();
+        if round % 2 == 1 {
+            stranger.execute("SELECT advance(now_ms(), 1000)", &[]).await.unwrap();
+        }
+        if round < 3 {
+            let died = "UPDATE {} SET lost = NULL";
+            for table in ["message", "work"] {
+                stranger.execute(&died.replace("{}", table), &[]).await.unwrap();
+            }
+        } else {
+            stranger.execute(RETURN, &[&node]).await.unwrap();
+            let given = store.abandon_orchestration_item(&turn.lock_token, None, true).await;
+            assert!(given.is_err(), "round {round}");
+            assert!(store.abandon_work_item(&job.1, None, true).await.is_err(), "round {round}");
+        }
+        // The store is still the node it was, whatever was said of it.
+        stranger.execute("UPDATE node SET gone_at = NULL WHERE id = $1", &[&node]).await.unwrap();
+    }
+}
