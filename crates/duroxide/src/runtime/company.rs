@@ -6,20 +6,25 @@
 //! uncounted, before it begins, and nothing is fetched while it runs. Should the process die then, the
 //! attempt counts for the suspect and nobody else; and an innocent one that has become a suspect in
 //! bad company shows that it is innocent by running to its end.
+//!
+//! Nobody is held up for long by that. Turns that do not end are not waited for, by one suspect or
+//! another, and a suspect that does not end is alone for a while only.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-/// How long a suspect waits for the others to be done before it is given back itself.
+/// How long a suspect waits for the others to be done before it begins beside them.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long nothing else has to be in hand before a suspect begins.
 const QUIET: Duration = Duration::from_millis(20);
+/// How long a suspect that does not end keeps others, or other suspects, from beginning.
+pub(crate) const WATCHED: Duration = Duration::from_secs(10);
 /// After how long a suspect that could not run may be fetched again.
 pub(crate) const LATER: Duration = Duration::from_millis(100);
 
@@ -30,8 +35,7 @@ pub(crate) fn is_suspect(attempt: u32, max_attempts: u32) -> bool {
 
 /// What a node has in hand.
 pub(crate) struct Company {
-    /// Turns, begun or not, and activities that have not begun.
-    in_hand: AtomicUsize,
+    in_hand: Mutex<Counted>,
     left: Notify,
     /// Whether somebody has to be alone.
     hush: watch::Sender<bool>,
@@ -40,24 +44,39 @@ pub(crate) struct Company {
     is_wary: AtomicBool,
     /// One suspect at a time.
     suspects: Arc<Semaphore>,
+    /// The turn that is alone, and since when.
+    watched: Mutex<Option<(Instant, Weak<Watched>)>>,
+}
+
+/// The right of a suspect that may be taken from it.
+type Watched = Mutex<Option<Alone>>;
+
+/// Turns, begun or not, and activities that have not begun.
+#[derive(Default)]
+struct Counted {
+    count: usize,
+    /// How often what was in hand did not end, and is not counted since.
+    overlooked: u64,
 }
 
 impl Company {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            in_hand: AtomicUsize::new(0),
+            in_hand: Mutex::default(),
             left: Notify::new(),
             hush: watch::Sender::new(false),
             is_hushed: AtomicBool::new(false),
             is_wary: AtomicBool::new(false),
             suspects: Arc::new(Semaphore::new(1)),
+            watched: Mutex::default(),
         })
     }
 
     /// One more in hand, until dropped.
     pub(crate) fn join(self: &Arc<Self>) -> InHand {
-        self.in_hand.fetch_add(1, Ordering::SeqCst);
-        InHand(Arc::clone(self))
+        let mut counted = self.counted();
+        counted.count += 1;
+        InHand { company: Arc::clone(self), overlooked: counted.overlooked }
     }
 
     /// Whether what has not begun must be given back.
@@ -97,8 +116,8 @@ impl Company {
         self.wait_for(true).await;
     }
 
-    /// Lets a suspect, which is itself in hand, be alone: nothing else is in hand, and nothing is
-    /// fetched. `None` if there is another suspect, or the others are not done in time.
+    /// Lets a suspect, which is itself in hand, be alone: nothing else is in hand but turns that do
+    /// not end, and nothing is fetched. `None` if there is another suspect.
     pub(crate) async fn alone(self: &Arc<Self>) -> Option<Alone> {
         let permit = Arc::clone(&self.suspects).try_acquire_owned().ok()?;
         let alone = Alone { company: Arc::clone(self), _permit: permit };
@@ -109,13 +128,36 @@ impl Company {
             loop {
                 self.until_others_left().await;
                 sleep(QUIET).await;
-                if self.in_hand.load(Ordering::SeqCst) <= 1 {
+                if self.counted().count <= 1 {
                     return;
                 }
             }
         };
-        timeout(PATIENCE, quiet).await.ok()?;
+        if timeout(PATIENCE, quiet).await.is_err() {
+            self.overlook();
+            sleep(QUIET).await; // For what a fetch has brought just now.
+        }
         Some(alone)
+    }
+
+    /// Counts nothing of what is in hand any more: it does not end, and the next suspect need not find
+    /// that out again.
+    fn overlook(&self) {
+        let mut counted = self.counted();
+        counted.count = 0;
+        counted.overlooked += 1;
+    }
+
+    /// Lets others begin if a turn has been alone for too long. Its code may keep its thread for ever,
+    /// and with it whatever task was to look after it, so this is for another thread.
+    pub(crate) fn end_watched(&self, patience: Duration) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.as_ref().is_none_or(|(since, _)| since.elapsed() < patience) {
+            return;
+        }
+        let alone = watched.take().and_then(|(_, alone)| alone.upgrade());
+        drop(watched);
+        drop(alone.and_then(|alone| taken(&alone)));
     }
 
     async fn until_others_left(&self) {
@@ -124,7 +166,7 @@ impl Company {
             let mut left = std::pin::pin!(left);
             // Enabled before the look: who leaves after it is heard.
             left.as_mut().enable();
-            if self.in_hand.load(Ordering::SeqCst) <= 1 {
+            if self.counted().count <= 1 {
                 return;
             }
             left.await;
@@ -139,6 +181,10 @@ impl Company {
         drop(self.hush.subscribe().wait_for(|hushed| *hushed == wanted).await);
     }
 
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set_hushed(&self, is_hushed: bool) {
         self.is_hushed.store(is_hushed, Ordering::SeqCst);
         self.hush.send_replace(is_hushed);
@@ -146,13 +192,20 @@ impl Company {
 }
 
 /// Something in hand.
-pub(crate) struct InHand(Arc<Company>);
+pub(crate) struct InHand {
+    company: Arc<Company>,
+    overlooked: u64,
+}
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        self.0.in_hand.fetch_sub(1, Ordering::SeqCst);
-        if self.0.is_hushed() {
-            self.0.left.notify_waiters();
+        let mut counted = self.company.counted();
+        if self.overlooked == counted.overlooked {
+            counted.count -= 1;
+        }
+        drop(counted);
+        if self.company.is_hushed() {
+            self.company.left.notify_waiters();
         }
     }
 }
@@ -171,6 +224,28 @@ impl Alone {
         self.company.set_hushed(false);
         self
     }
+
+    /// Can be ended by [`Company::end_watched`]: for code that may never end.
+    pub(crate) fn watched(self) -> AloneWatched {
+        let company = Arc::clone(&self.company);
+        let alone = Arc::new(Mutex::new(Some(self)));
+        let watched = Some((Instant::now(), Arc::downgrade(&alone)));
+        *company.watched.lock().unwrap_or_else(PoisonError::into_inner) = watched;
+        AloneWatched(alone)
+    }
+}
+
+/// The right of a suspect, until dropped or taken away.
+pub(crate) struct AloneWatched(Arc<Watched>);
+
+impl Drop for AloneWatched {
+    fn drop(&mut self) {
+        drop(taken(&self.0));
+    }
+}
+
+fn taken(alone: &Watched) -> Option<Alone> {
+    alone.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Drop for Alone {
@@ -218,10 +293,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn r7_28_a_suspect_does_not_wait_for_ever() {
+    async fn r7_28_nobody_waits_twice_for_what_does_not_end() {
         let company = Company::new();
-        let (_own, _busy) = (company.join(), company.join());
-        assert!(company.alone().await.is_none());
+        let (own, endless) = (company.join(), company.join());
+        let began = tokio::time::Instant::now();
+        drop(company.alone().await.expect("the other one is not waited for"));
+        assert_eq!(began.elapsed(), PATIENCE + QUIET);
         assert!(!company.is_hushed(), "the others go on");
+        drop(own);
+        let (next, other) = (company.join(), company.join());
+        let waiting = tokio::spawn({
+            let company = Arc::clone(&company);
+            async move { company.alone().await }
+        });
+        company.hushed().await;
+        drop(endless);
+        sleep(QUIET * 2).await;
+        assert!(!waiting.is_finished(), "the new one is waited for");
+        drop(other);
+        assert!(waiting.await.unwrap().is_some());
+        assert_eq!(company.counted().count, 1);
+        drop(next);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r7_28_a_turn_is_alone_for_a_while() {
+        let company = Company::new();
+        let own = company.join();
+        let alone = company.alone().await.expect("alone").watched();
+        company.end_watched(Duration::from_secs(3600));
+        assert!(company.is_hushed());
+        company.end_watched(Duration::ZERO);
+        assert!(!company.is_hushed());
+        let next = company.alone().await.expect("the next suspect").watched();
+        drop(alone);
+        assert!(company.is_hushed(), "one that has lost its right takes it from nobody");
+        drop(next);
+        company.end_watched(Duration::ZERO);
+        assert!(!company.is_hushed());
+        drop(own);
     }
 }

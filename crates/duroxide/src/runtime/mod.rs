@@ -357,13 +357,13 @@ impl Runtime {
         Some(sessions)
     }
 
-    /// Starts the thread that helps when tasks are late. It ends with the servants, and also if these
-    /// are dropped because their tokio runtime is.
+    /// Starts the thread that helps when tasks are late. It ends with the servants, however these do.
     fn spawn_watch(&self, node: &Arc<Node>, upkeep: Vec<Arc<dyn Upkeep>>) {
         let (dismissed, ended) = (self.tasks.dismissed(), CancellationToken::new());
         upkeep::start(Watch {
             upkeep,
             turns: Arc::clone(&node.turns),
+            company: Arc::clone(&node.company),
             store: Arc::downgrade(&node.store),
             tracker: self.tasks.servant_tracker(),
             ended: ended.clone(),

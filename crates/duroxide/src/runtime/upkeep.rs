@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TrackedFuture;
 
+use super::company::{Company, WATCHED};
 use super::long_turns::RunningTurns;
 use super::observability::targets;
 use crate::providers::Provider;
@@ -45,6 +46,7 @@ pub(crate) type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Watch {
     pub(crate) upkeep: Vec<Arc<dyn Upkeep>>,
     pub(crate) turns: Arc<RunningTurns>,
+    pub(crate) company: Arc<Company>,
     /// Weak, so that nobody has to wait for the thread.
     pub(crate) store: Weak<dyn Provider>,
     /// Knows of everything that does hold the store.
@@ -83,6 +85,7 @@ impl Watch {
                     Some(_) = begun.join_next() => {}
                     _ = looks.tick() => {
                         self.turns.report_long();
+                        self.company.end_watched(WATCHED);
                         let now = Time::of(watched);
                         if now.goes_on_since(&last_look, period / 2) {
                             self.look(now.watched, &mut seen, |deed| {

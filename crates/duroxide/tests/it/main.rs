@@ -11,6 +11,7 @@ mod detached;
 mod direct_turns;
 mod continue_as_new;
 mod succession;
+mod suspects;
 mod cancellation;
 mod limits;
 mod poison;

@@ -39,7 +39,7 @@ use crate::providers::{DispatcherCapabilityFilter, FetchedTurn, ProviderError, T
 use crate::runtime::OrchestrationHandler;
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
-use crate::runtime::company::{self, InHand, is_suspect};
+use crate::runtime::company::{self, Alone, InHand, is_suspect};
 use crate::runtime::node::{Kind, Node, log_storage_error};
 use crate::runtime::observability::targets;
 use crate::runtime::warm::Warm;
@@ -202,8 +202,9 @@ impl Dispatcher {
     async fn process(self: &Arc<Self>, mut batch: Batch) {
         let company = &self.node.company;
         let mut _alone = None;
-        if is_suspect(batch.attempt, self.node.options.max_attempts) {
-            _alone = company.alone().await;
+        // What has no code here can do no harm.
+        if is_suspect(batch.attempt, self.node.options.max_attempts) && self.has_code(&batch.item) {
+            _alone = company.alone().await.map(Alone::watched);
             if _alone.is_none() {
                 return self.pass_on(&batch, Some(company::LATER)).await;
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duroxide_core::model::WorkItem;
 use duroxide_core::replay::WorkItemReader;
 use semver::Version;
 
@@ -11,6 +12,23 @@ use crate::runtime::OrchestrationHandler;
 use crate::runtime::observability::targets;
 
 impl Dispatcher {
+    /// Whether a turn may run code of this process, as far as can be told without its history.
+    pub(super) fn has_code(&self, item: &OrchestrationItem) -> bool {
+        let registry = &self.node.orchestrations;
+        let name = &item.orchestration_name;
+        let is_here = |version: Option<&str>| match version.map(Version::parse) {
+            Some(Ok(version)) => registry.resolve_handler_exact(name, &version).is_some(),
+            Some(Err(_)) | None => registry.has(name),
+        };
+        // A start may be the one that counts, or one that comes too late.
+        let begins_here = |message: &WorkItem| match message {
+            WorkItem::StartOrchestration { version, .. }
+            | WorkItem::ContinueAsNew { version, .. } => is_here(version.as_deref()),
+            _ => false,
+        };
+        is_here(Some(&item.version)) || item.messages.iter().any(begins_here)
+    }
+
     /// A running execution keeps the version it began with; one that begins gets what its start
     /// asks for, or what the registry's policy says.
     pub(super) fn resolve(

@@ -11,16 +11,13 @@ use super::ahead::Fetched;
 use crate::runtime::activity::{ActivityCall, ActivityContext};
 use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
-use crate::runtime::company::{self, Alone, is_suspect};
+use crate::runtime::company::{self, Alone, WATCHED, is_suspect};
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::node::{Kind, log_storage_error};
 use crate::runtime::observability::{labels, targets};
 
 /// Delay of an activity whose session would be one too many (R7.69).
 const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
-
-/// How long no other suspect runs beside one.
-const WATCHED: Duration = Duration::from_secs(10);
 
 /// An activity on its way through the dispatcher.
 pub(super) struct Work {
