@@ -322,3 +322,37 @@ async fn r7_73_nodes_with_and_without_room_for_sessions_cooperate() {
     node.finish().await;
     plain_only.finish().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn r7_70_a_session_does_not_wait_behind_work_that_any_slot_could_do() {
+    let world = world()
+        .patient()
+        .echo("A")
+        .activity("Long", |_ctx, _| async move {
+            tokio::time::sleep(seconds(4)).await;
+            Ok(String::new())
+        })
+        .orchestration("Session", |ctx: OrchestrationContext, input| async move {
+            ctx.schedule_activity_on_session("A", "1", input.clone()).await?;
+            ctx.schedule_wait("go").await;
+            ctx.schedule_activity_on_session("A", "2", input).await
+        })
+        .orchestration("Plain", |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_activity("Long", "").await
+        })
+        .start()
+        .await;
+    for round in 0..6 {
+        let (bound, plain) = (format!("s{round}"), format!("p{round}"));
+        world.begin(&bound, "Session", &bound).await;
+        world.until_kind(&bound, "ExternalSubscribed").await;
+        world.begin(&plain, "Plain", "").await;
+        tokio::time::sleep(seconds(1)).await;
+        let began = tokio::time::Instant::now();
+        world.client.raise_event(&bound, "go", "").await.unwrap();
+        assert_eq!(world.output(&bound).await, "A:2");
+        assert_eq!(began.elapsed().as_secs(), 0, "round {round}");
+        world.output(&plain).await;
+    }
+    world.finish().await;
+}

@@ -32,6 +32,8 @@ pub(crate) struct Dispatcher {
     lead: Lead,
     sessions: Arc<Sessions>,
     ahead: Ahead,
+    /// As many permits as activities may run at a time.
+    running: Arc<Semaphore>,
     /// As many permits as results may wait for the store.
     results: Arc<Semaphore>,
     /// Who runs turns here, if anybody does.
@@ -44,9 +46,10 @@ impl Dispatcher {
         leases: Arc<LeaseKeeper>,
         turns: Option<Arc<orchestration::Dispatcher>>,
     ) -> Arc<Self> {
+        let running = Arc::new(Semaphore::new(node.options.worker_concurrency));
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
         let (lead, sessions) = (Lead::new(), Arc::<Sessions>::default());
         let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
-        Arc::new(Self { node, leases, lead, sessions, ahead, results, turns })
+        Arc::new(Self { node, leases, lead, sessions, ahead, running, results, turns })
     }
 }

@@ -25,16 +25,16 @@ pub(crate) struct Slot {
     dispatcher: Arc<Dispatcher>,
     worker_id: String,
     pace: Pace,
-    /// Results of this slot that wait for the store.
-    results: JoinSet<()>,
+    /// Results of this slot that wait for the store, and activities that run beside it.
+    aside: JoinSet<()>,
     /// Until when sessions of this slot may have work that only this slot can see.
     holds_sessions_until: Option<Instant>,
 }
 
 impl Slot {
     pub(crate) fn new(dispatcher: Arc<Dispatcher>, worker_id: String) -> Self {
-        let (pace, results) = (Pace::default(), JoinSet::new());
-        Self { dispatcher, worker_id, pace, results, holds_sessions_until: None }
+        let (pace, aside) = (Pace::default(), JoinSet::new());
+        Self { dispatcher, worker_id, pace, aside, holds_sessions_until: None }
     }
 
     /// Until told to stop. What is in hand then is finished first (R7.20).
@@ -43,16 +43,19 @@ impl Slot {
             if let Some(fetched) = fetched {
                 self.process_guarded(fetched, &tracker).await;
             }
-            while self.results.try_join_next().is_some() {}
+            while self.aside.try_join_next().is_some() {}
         }
-        while self.results.join_next().await.is_some() {}
+        while self.aside.join_next().await.is_some() {}
     }
 
     /// Waits with the lead, so that one slot waits for all; a slot that owns sessions waits beside
     /// it, since the leader does not see their work (R7.70).
     async fn next(&mut self, stop: &CancellationToken) -> Option<Option<Fetched>> {
         let dispatcher = Arc::clone(&self.dispatcher);
-        if self.holds_sessions_until.is_some_and(|until| Instant::now() < until) {
+        // Nothing is fetched while there is no room for it. Activities that run beside their slot take
+        // the place of another one.
+        drop(or_stop(stop, dispatcher.running.acquire()).await?);
+        if self.holds_sessions() {
             return self.take_or_fetch(stop).await;
         }
         let _lead = or_stop(stop, dispatcher.lead.take()).await??;
@@ -132,46 +135,80 @@ impl Slot {
         self.dispatcher.node.options.worker_node_id.as_deref().unwrap_or(&self.worker_id)
     }
 
-    /// A panic in here would be a bug of ours; it costs this activity a retry, not the slot its life.
+    /// Whether sessions of this slot may have work that only this slot can see.
+    fn holds_sessions(&self) -> bool {
+        self.holds_sessions_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Runs an activity, and has its result stored. The slot waits for the activity, unless sessions
+    /// wait for the slot: work that any slot could do must not keep them from the only one they have.
     async fn process_guarded(&mut self, fetched: Fetched, tracker: &TaskTracker) {
-        let node = Arc::clone(&self.dispatcher.node);
+        let running = Arc::clone(&self.dispatcher.running).acquire_owned().await;
         let is_bound = fetched.is_bound();
+        if self.holds_sessions() && !is_bound {
+            let (dispatcher, worker_id) = (Arc::clone(&self.dispatcher), self.worker_id.clone());
+            self.aside.spawn(tracker.track_future(async move {
+                let began = Instant::now();
+                let finished = dispatcher.run_guarded(fetched, &worker_id).await;
+                drop(running);
+                dispatcher.store_guarded(finished, began).await;
+            }));
+            return;
+        }
         let began = Instant::now();
-        let processed = catch_panic(self.dispatcher.process(fetched, &self.worker_id)).await;
-        if is_bound && node.options.worker_node_id.is_none() {
+        let finished = self.dispatcher.run_guarded(fetched, &self.worker_id).await;
+        drop(running);
+        let options = &self.dispatcher.node.options;
+        if is_bound && options.worker_node_id.is_none() {
             // Leases are renewed until a session is idle, and last a while longer.
-            let (idle, lease) =
-                (node.options.session_idle_timeout, node.options.session_lock_timeout);
-            self.holds_sessions_until =
-                Some(Instant::now() + idle.saturating_add(lease).min(FAR_AHEAD));
+            let lasts = options.session_idle_timeout.saturating_add(options.session_lock_timeout);
+            self.holds_sessions_until = Some(Instant::now() + lasts.min(FAR_AHEAD));
         }
-        match processed {
-            Ok(Some(finished)) => self.complete_aside(finished, began, tracker).await,
-            Ok(None) => self.dispatcher.count_duration(began),
-            Err(panic) => {
-                log_panic(&self.worker_id, &panic);
-                self.dispatcher.count_duration(began);
-            }
-        }
+        self.store_aside(finished, began, tracker).await;
     }
 
     /// Has a result stored by a task of its own, so that this slot is free: the store may take its
     /// time, and many results can share one commit.
-    async fn complete_aside(&mut self, finished: Finished, began: Instant, tracker: &TaskTracker) {
+    async fn store_aside(
+        &mut self,
+        finished: Option<Finished>,
+        began: Instant,
+        tracker: &TaskTracker,
+    ) {
         let dispatcher = Arc::clone(&self.dispatcher);
+        if finished.is_none() {
+            return dispatcher.count_duration(began);
+        }
         let permit = Arc::clone(&dispatcher.results).acquire_owned().await;
-        self.results.spawn(tracker.track_future(async move {
-            let worker_id = finished.work.worker_id.clone();
-            if let Err(panic) = catch_panic(dispatcher.complete(finished)).await {
-                log_panic(&worker_id, &panic);
-            }
-            dispatcher.count_duration(began);
+        self.aside.spawn(tracker.track_future(async move {
+            dispatcher.store_guarded(finished, began).await;
             drop(permit);
         }));
     }
 }
 
 impl Dispatcher {
+    /// Runs an activity. A panic in here would be a bug of ours; it costs this activity a retry, not the
+    /// slot its life.
+    async fn run_guarded(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
+        let ran = catch_panic(self.process(fetched, worker_id)).await;
+        ran.unwrap_or_else(|panic| {
+            log_panic(worker_id, &panic);
+            None
+        })
+    }
+
+    /// Has the result of an activity stored, if there is one.
+    async fn store_guarded(&self, finished: Option<Finished>, began: Instant) {
+        if let Some(finished) = finished {
+            let worker_id = finished.work.worker_id.clone();
+            if let Err(panic) = catch_panic(self.complete(finished)).await {
+                log_panic(&worker_id, &panic);
+            }
+        }
+        self.count_duration(began);
+    }
+
     fn count_duration(&self, began: Instant) {
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.node.metrics.record_worker_dispatcher_execution_duration(took_ms);
