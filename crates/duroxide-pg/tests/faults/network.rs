@@ -143,8 +143,19 @@ async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
             orchestration_version: Some("1.0.0".to_owned()),
             ..ExecutionMetadata::default()
         };
+        let kind = EventKind::OrchestrationStarted {
+            name: "Main".to_owned(),
+            version: "1.0.0".to_owned(),
+            input: String::new(),
+            parent_instance: None,
+            parent_id: None,
+            parent_execution_id: None,
+            carry_forward_events: None,
+            initial_custom_status: None,
+        };
+        let events = vec![Event::with_event_id(1, "i", 1, None, kind)];
         let work = vec![contention::work("i")];
-        committing.ack_orchestration_item(&turn, 1, vec![], work, vec![], metadata, vec![]).await
+        committing.ack_orchestration_item(&turn, 1, events, work, vec![], metadata, vec![]).await
     });
     let old = waits_for_lock(&watcher, schema.name(), 0).await;
     proxy.set(Way::Closed);
@@ -164,7 +175,7 @@ async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
 fn what_is_taken_for_a_lost_connection_is_not_lost_with_it() {
     let Some(schema) = TestSchema::new() else { return };
     let (proxy, url) = proxy();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(cut_while_committing(&proxy, &schema, url));
 }
 
