@@ -23,10 +23,12 @@ use tokio::time::{sleep, timeout};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long nothing else has to be in hand before a suspect begins.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a suspect that does not end keeps others, or other suspects, from beginning.
+/// How long a suspect turn that does not end keeps others from beginning.
 pub(crate) const WATCHED: Duration = Duration::from_secs(10);
-/// After how long a suspect that could not run may be fetched again.
-pub(crate) const LATER: Duration = Duration::from_millis(100);
+/// After how long a suspect that could not run may be fetched again, and the same while a suspect
+/// activity takes its time.
+const SOON: Duration = Duration::from_millis(100);
+const LATER: Duration = Duration::from_secs(1);
 
 /// Whether an item has been tried so often that it may be the cause.
 pub(crate) fn is_suspect(attempt: u32, max_attempts: u32) -> bool {
@@ -87,6 +89,11 @@ impl Company {
     /// Whether nothing should be fetched ahead of what can begin.
     pub(crate) fn is_wary(&self) -> bool {
         self.is_wary.load(Ordering::Relaxed)
+    }
+
+    /// After how long a suspect that could not run may be fetched again.
+    pub(crate) fn retry_after(&self) -> Duration {
+        if self.is_wary() { LATER } else { SOON }
     }
 
     /// Waits until nobody has to be alone.

@@ -11,13 +11,17 @@ use super::ahead::Fetched;
 use crate::runtime::activity::{ActivityCall, ActivityContext};
 use crate::runtime::builtin;
 use crate::runtime::catch_panic::catch_panic;
-use crate::runtime::company::{self, Alone, WATCHED, is_suspect};
+use crate::runtime::company::{Alone, is_suspect};
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::node::{Kind, log_storage_error};
 use crate::runtime::observability::{labels, targets};
 
 /// Delay of an activity whose session would be one too many (R7.69).
 const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
+
+/// How long no other suspect begins beside a suspect activity: the other may be what ends the process,
+/// and an innocent one must have the time to come to its end. Not for ever, since this one may hang.
+const APART: Duration = Duration::from_secs(600);
 
 /// An activity on its way through the dispatcher.
 pub(super) struct Work {
@@ -138,7 +142,7 @@ impl Dispatcher {
         if !has_code || !is_suspect(fetched.attempt, self.node.options.max_attempts) {
             return if company.is_hushed() { Err(None) } else { Ok(None) };
         }
-        let alone = company.alone().await.ok_or(Some(company::LATER))?;
+        let alone = company.alone().await.ok_or_else(|| Some(company.retry_after()))?;
         Ok(Some(alone.beside_others()))
     }
 
@@ -146,7 +150,7 @@ impl Dispatcher {
     async fn execute_watched(&self, work: &Work, suspect: Option<Alone>) -> Option<Ended> {
         let mut run = std::pin::pin!(self.execute(work));
         if suspect.is_some()
-            && let Ok(ended) = timeout(WATCHED, &mut run).await
+            && let Ok(ended) = timeout(APART, &mut run).await
         {
             return ended;
         }
