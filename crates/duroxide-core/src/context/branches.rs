@@ -1,5 +1,5 @@
 //! The branches of a join. Each has a waker of its own, and only those that were woken are polled, in
-//! the order in which they were woken: a join costs what its events cost, however wide it is.
+//! argument order: a join costs what its events cost, however wide it is.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,6 +45,9 @@ impl<F: Future> Branches<F> {
     fn poll_woken(&mut self, calls: &Arc<Calls>, cx: &mut Context<'_>) {
         let mut woken = std::mem::take(&mut self.woken);
         calls.answer(cx.waker(), &mut woken);
+        // Events come one at a time. What the code itself wakes at once may come in any order: tokio's
+        // `watch` and `Barrier` wake who waits at random, and no replay would repeat that.
+        woken.sort_unstable();
         for index in woken.drain(..) {
             let branch = &mut self.branches[index];
             let waker = branch.waker.take().unwrap_or_else(|| calls.waker_of(index));

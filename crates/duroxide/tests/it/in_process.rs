@@ -155,3 +155,28 @@ async fn r3_7_locks_in_one_turn_are_not_counted() {
     assert_eq!(world.output("i").await, "300");
     world.finish().await;
 }
+
+/// tokio wakes those who wait for a `watch` at random; a join lets them go on in their order.
+#[tokio::test]
+async fn r3_130_whom_tokio_wakes_at_random() {
+    let output = restarted(|ctx| async move {
+        let (sender, receiver) = watch::channel(false);
+        let branches = (0..8).map(|n| {
+            let (ctx, sender, mut receiver) = (&ctx, &sender, receiver.clone());
+            async move {
+                if n == 7 {
+                    work(ctx, n).await?;
+                    sender.send_replace(true);
+                } else {
+                    receiver.wait_for(|is_open| *is_open).await.map_err(|e| e.to_string())?;
+                }
+                work(ctx, n).await
+            }
+        });
+        let answers: Result<Vec<usize>, String> =
+            ctx.join(branches.collect()).await.into_iter().collect();
+        Ok(format!("{:?}", answers?))
+    })
+    .await;
+    assert_eq!(output, "[0, 1, 2, 3, 4, 5, 6, 7]");
+}
