@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::faults::{Fault, Faults, FaultyProvider, broken, busy};
 use crate::support::logs::listen;
-use crate::support::{World, WorldBuilder, world, world_on};
+use crate::support::{World, WorldBuilder, world_on};
 
 const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -207,6 +207,7 @@ mod turns {
     use tokio::sync::Mutex;
 
     use super::*;
+    use crate::support::world;
 
     static ALONE: Mutex<()> = Mutex::const_new(());
 
