@@ -206,7 +206,7 @@ impl Dispatcher {
         if is_suspect(batch.attempt, self.node.options.max_attempts) && self.has_code(&batch.item) {
             _alone = company.alone().await.map(Alone::watched);
             if _alone.is_none() {
-                return self.pass_on(&batch, company.retry_after()).await;
+                return self.pass_on(&batch, Some(company.retry_after())).await;
             }
             batch.running = self.permission_to_run(AHEAD_MAX).await;
         } else {
@@ -214,7 +214,7 @@ impl Dispatcher {
             batch.running = permission.await.flatten();
         }
         if batch.running.is_none() {
-            return self.pass_on(&batch, Duration::ZERO).await;
+            return self.pass_on(&batch, None).await;
         }
         self.delay_for_tests(batch.instance()).await;
         if let Some(warm) = self.take_warm(&batch) {
@@ -234,14 +234,10 @@ impl Dispatcher {
         }
     }
 
-    /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room. A pause
-    /// is made under the lock: messages that the store hides are overtaken by those that come meanwhile.
-    async fn pass_on(&self, batch: &Batch, pause: Duration) {
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
-        }
+    /// Gives a turn back that was fetched ahead and cannot run here soon: others may have room.
+    async fn pass_on(&self, batch: &Batch, after: Option<Duration>) {
         let store = &self.node.store;
-        let result = store.abandon_orchestration_item(&batch.lock_token, None, true).await;
+        let result = store.abandon_orchestration_item(&batch.lock_token, after, true).await;
         log_storage_error(batch.instance(), result);
     }
 
