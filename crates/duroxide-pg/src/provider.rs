@@ -313,6 +313,10 @@ impl Provider for PostgresProvider {
         Some(self.store.board.wait(instance, seen, timeout).await)
     }
 
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        self.store.lost_work(tokens).await.map_err(during("lost_work_items"))
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         Some(self.store.now_ms())
     }

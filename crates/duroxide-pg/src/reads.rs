@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use duroxide_core::model::{Event, EventKind, OrchestrationStatus, SystemStats};
 use duroxide_core::provider::Refusal;
+use tokio_postgres::Row;
+use uuid::Uuid;
 
 use crate::error::Failure;
 use crate::events::{EventRow, decode};
 use crate::numbers::{id_in, id_out, ms_out};
 use crate::store::Store;
 use crate::text::{pack, unpack};
+use crate::token::read_work;
 
 impl Store {
     /// Events of one execution from an id on, at most `limit` (R8.131).
@@ -151,6 +154,21 @@ impl Store {
             stats.kv_total_value_bytes += value.len() as u64;
         }
         Ok(Some(stats))
+    }
+
+    /// Those of these tokens whose activity is gone, or was locked by somebody else since (R8.148).
+    pub(crate) async fn lost_work(&self, tokens: &[&str]) -> Result<Vec<String>, Failure> {
+        const READ: &str = "SELECT u.n FROM unnest($1::bigint[], $2::uuid[])
+                 WITH ORDINALITY u(seq, token, n)
+             LEFT JOIN duroxide.work w ON w.seq = u.seq
+             WHERE w.token IS DISTINCT FROM u.token";
+        // What is no token of an activity is nowhere.
+        let read = |token: &&str| read_work(token).unwrap_or((i64::MIN, Uuid::max()));
+        let (seqs, secrets): (Vec<i64>, Vec<Uuid>) = tokens.iter().map(read).unzip();
+        let rows = self.pool.query(READ, &[&seqs, &secrets]).await?;
+        let place = |row: &Row| usize::try_from(row.get::<_, i64>(0) - 1).ok();
+        let lost = rows.iter().filter_map(|row| tokens.get(place(row)?));
+        Ok(lost.map(|token| (*token).to_owned()).collect())
     }
 
     /// An instance that is not there.

@@ -350,6 +350,14 @@ impl Provider for SqliteProvider {
         Some(self.board.wait(instance, seen, timeout, || self.writer.watch()).await)
     }
 
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        let tokens: Vec<String> = tokens.iter().map(|token| (*token).to_owned()).collect();
+        self.readers
+            .read(move |c| queries::locks::lost_work(c, &tokens))
+            .await
+            .map_err(during("lost_work_items"))
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         Some(self.clock.now_ms())
     }

@@ -325,6 +325,15 @@ pub trait Provider: Any + Send + Sync {
         None
     }
 
+    /// Those of these activities' lock tokens whose activity is no longer in the queue, or locked by
+    /// somebody else since: a renewal would be refused. A read, asked every second or so for
+    /// activities that run for longer, so that those cancelled elsewhere hear of it before their next
+    /// renewal. Empty if the store cannot tell (R8.148).
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        let _ = tokens;
+        Ok(Vec::new())
+    }
+
     /// The time by which this store decides what is visible, in milliseconds since the epoch, if
     /// that is not simply this process's wall clock (R8.135).
     fn store_time_ms(&self) -> Option<u64> {

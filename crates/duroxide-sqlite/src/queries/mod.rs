@@ -5,4 +5,5 @@ pub(crate) mod status;
 pub(crate) mod kv;
 pub(crate) mod instances;
 pub(crate) mod metrics;
+pub(crate) mod locks;
 pub(crate) mod dump;

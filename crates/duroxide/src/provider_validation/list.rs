@@ -323,6 +323,7 @@ macro_rules! __provider_validations {
                 G expired_tokens_neither_commit_nor_renew,
                 G tokens_die_with_their_instance,
                 G tokens_die_with_their_activity,
+                G lost_work_items_are_told,
                 G every_fetch_gives_a_fresh_token,
             }
             concurrency {

@@ -8,6 +8,7 @@ use super::words::*;
 use crate::providers::{ExecutionMetadata, ProviderError};
 
 const SECTION: &str = "committing-a-turn";
+const SECTION_WORK: &str = "renewing-locks";
 
 /// Tokens nobody gave are refused.
 pub async fn made_up_tokens_are_refused_everywhere<F: ProviderFactory>(factory: &F) {
@@ -115,6 +116,44 @@ pub async fn tokens_die_with_their_instance<F: ProviderFactory>(factory: &F) {
     lab.same("the events of the new instance", lab.event_ids("a").await, [1]);
     lab.no_turn().await;
     lab.no_job().await;
+}
+
+/// A worker can ask which of its locks are gone, if the store can tell.
+pub async fn lost_work_items_are_told<F: ProviderFactory>(factory: &F) {
+    let says =
+        "lost_work_items tells which tokens' activities are gone, given back, or somebody else's";
+    let lab = lab(factory, Promise { rule: "R8.148", says, section: SECTION_WORK }).await.patient();
+    lab.begin("a").await;
+    for id in 2..=6 {
+        lab.queue(activity("a", id)).await;
+    }
+    let mut jobs = Vec::new();
+    for _ in 2..=6 {
+        jobs.push(lab.job().await);
+    }
+    let tokens: Vec<&str> = jobs.iter().map(|job| job.token.as_str()).collect();
+    let unknown = lab.ok("lost_work_items", lab.lost_work_items(&["no token"]).await);
+    if unknown.is_empty() {
+        let told = lab.ok("lost_work_items", lab.lost_work_items(&tokens).await);
+        lab.same("what a store that cannot tell says", told, [""; 0]);
+        return;
+    }
+    lab.same("a made-up token", unknown, ["no token"]);
+    let told = lab.ok("lost_work_items", lab.lost_work_items(&tokens).await);
+    lab.same("those lost while all are held", told, [""; 0]);
+    lab.answered(&jobs[0], None).await;
+    lab.send(raise("a", "x")).await;
+    let turn = lab.turn_of("a").await;
+    lab.committed(&turn, commit().event(note(2)).cancelling(identity("a", 3))).await;
+    lab.give_back(&jobs[2], None).await;
+    let mut told = lab.ok("lost_work_items", lab.lost_work_items(&tokens).await);
+    told.sort_unstable();
+    let mut lost = [tokens[0], tokens[1], tokens[2]];
+    lost.sort_unstable();
+    lab.same("those answered, cancelled and given back", told, lost);
+    lab.delete_by_force("a").await;
+    let told = lab.ok("lost_work_items", lab.lost_work_items(&tokens).await);
+    lab.same("how many after the deletion of their instance", told.len(), tokens.len());
 }
 
 /// A worker learns by its token that its activity was cancelled.

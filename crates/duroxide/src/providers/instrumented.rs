@@ -323,6 +323,10 @@ impl Provider for InstrumentedProvider {
         self.inner.wait_for_commit(instance, seen, timeout).await
     }
 
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        self.inner.lost_work_items(tokens).await
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         self.inner.store_time_ms()
     }

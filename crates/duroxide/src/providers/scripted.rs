@@ -279,6 +279,10 @@ impl Provider for ScriptedProvider {
         Some(seen + 1)
     }
 
+    async fn lost_work_items(&self, _tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        self.answer("lost_work_items", Vec::new()).await
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         Some(42)
     }

@@ -251,6 +251,10 @@ mutants! {
     AnswersWithExpiredLock => "lock_expiration::test_worker_ack_fails_after_lock_expiry",
     /// Renewing the lock of an activity does not extend it.
     RenewsWorkInVain => "lock_expiration::test_worker_lock_renewal_extends_timeout",
+    /// Locks on activities that are held are said to be lost.
+    LosesHeldWork => "tokens::lost_work_items_are_told",
+    /// Locks on activities that are gone are said to be held.
+    HidesLostWork => "tokens::lost_work_items_are_told",
     /// Renewing the lock of an activity succeeds after it ran out.
     RenewsExpiredWork => "lock_expiration::test_worker_lock_renewal_after_expiration",
     /// An activity given back stays locked.

@@ -24,6 +24,10 @@ impl Provider for MutantProvider {
         self.inner.store_time_ms()
     }
 
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        self.wrong_lost_work_items(tokens).await
+    }
+
     fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
         Some(self)
     }

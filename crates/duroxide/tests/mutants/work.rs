@@ -11,6 +11,20 @@ use super::wrapper::{LONG, MutantProvider};
 type Job = (WorkItem, String, u32);
 
 impl MutantProvider {
+    pub async fn wrong_lost_work_items(
+        &self,
+        tokens: &[&str],
+    ) -> Result<Vec<String>, ProviderError> {
+        match self.mutant {
+            Some(Mutant::LosesHeldWork) => Ok(tokens.iter().map(|t| (*t).to_owned()).collect()),
+            Some(Mutant::HidesLostWork) => {
+                let no_tokens = tokens.iter().filter(|token| !token.starts_with("lock_"));
+                Ok(no_tokens.map(|token| (*token).to_owned()).collect())
+            }
+            _ => self.inner.lost_work_items(tokens).await,
+        }
+    }
+
     pub async fn several_wrong_fetches(
         &self,
         (lock, mut poll): (Duration, Duration),

@@ -24,7 +24,7 @@ const MEASURED: [(&str, &str); 12] = [
     ("commit_turn", "ack_orchestration_item"),
 ];
 
-const FORWARDED: [&str; 14] = [
+const FORWARDED: [&str; 15] = [
     "abandon_orchestration_item",
     "read_with_execution",
     "append_with_execution",
@@ -39,6 +39,7 @@ const FORWARDED: [&str; 14] = [
     "read_history_from",
     "read_status",
     "wait_for_commit",
+    "lost_work_items",
 ];
 
 fn message() -> WorkItem {
@@ -84,6 +85,7 @@ async fn call_forwarded(store: &dyn Provider) -> Vec<bool> {
         store.read_history_from("i1", 1, 1, None).await.is_ok(),
         store.read_status("i1").await.is_ok(),
         store.wait_for_commit("i1", 0, SECOND).await.is_some(),
+        store.lost_work_items(&["t"]).await.is_ok(),
     ]
 }
 

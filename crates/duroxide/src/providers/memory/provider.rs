@@ -310,6 +310,15 @@ impl Provider for MemoryProvider {
         Some(commit_watch::wait_for_commit(self, instance, seen, timeout).await)
     }
 
+    async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
+        let lost = self.with(|inner, _| {
+            let queue = &inner.state.work;
+            let lost = tokens.iter().filter(|token| queue.owner(token).is_err());
+            lost.map(|token| (*token).to_owned()).collect()
+        });
+        Ok(lost)
+    }
+
     fn store_time_ms(&self) -> Option<u64> {
         Some(self.clock.now_ms())
     }

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::FAR_AHEAD;
+use super::renewal_interval::renewal_interval;
+use super::{FAR_AHEAD, lost_work};
 use crate::clock::wall_clock_ms;
 use crate::providers::{Provider, ProviderError};
 use crate::runtime::catch_panic::catch_panic;
@@ -36,6 +37,8 @@ pub(crate) struct LeaseKeeper {
     interval: Duration,
     held: Mutex<Held>,
     changed: Notify,
+    /// Told when there is a lease again after there was none.
+    occupied: Notify,
 }
 
 #[derive(Default)]
@@ -56,6 +59,7 @@ struct Kept {
     token: Arc<str>,
     activity: Option<Activity>,
     lost: CancellationToken,
+    since: Instant,
     /// When the store will consider the lock gone, by both clocks: one of them stands still while the
     /// machine sleeps, the other one can be set.
     expires_at: Instant,
@@ -85,8 +89,8 @@ impl LeaseKeeper {
     pub(crate) fn new(kind: LockKind, timeout: Duration, buffer: Duration) -> Arc<Self> {
         let timeout = timeout.min(FAR_AHEAD);
         let interval = renewal_interval(timeout, buffer);
-        let (held, changed) = (Mutex::default(), Notify::new());
-        Arc::new(Self { kind, timeout, interval, held, changed })
+        let (changed, occupied) = (Notify::new(), Notify::new());
+        Arc::new(Self { kind, timeout, interval, held: Mutex::default(), changed, occupied })
     }
 
     /// Begins to renew the lock of an activity, or whatever lies in its queue, taken just now.
@@ -119,6 +123,30 @@ impl LeaseKeeper {
         lost.iter().for_each(CancellationToken::cancel);
     }
 
+    /// Gives up the locks with these tokens: the store has told that they are gone.
+    pub(super) fn give_up_tokens(&self, tokens: &[String]) {
+        let mut held = self.held();
+        let is_lost = |(_, kept): &(&u64, &Kept)| tokens.iter().any(|lost| **lost == *kept.token);
+        let ids: Vec<u64> = held.leases.iter().filter(is_lost).map(|(id, _)| *id).collect();
+        let lost: Vec<_> = ids.into_iter().filter_map(|id| held.remove(id)).collect();
+        drop(held);
+        lost.iter().for_each(|kept| kept.lost.cancel());
+    }
+
+    /// The tokens of locks that have been held for so long.
+    pub(super) fn held_for(&self, age: Duration) -> Vec<Arc<str>> {
+        let (held, now) = (self.held(), Instant::now());
+        let old = held.leases.values().filter(|kept| kept.since + age <= now);
+        old.map(|kept| Arc::clone(&kept.token)).collect()
+    }
+
+    /// Waits until there is any lock to be kept.
+    pub(super) async fn any_held(&self) {
+        while self.held().leases.is_empty() {
+            self.occupied.notified().await;
+        }
+    }
+
     fn hold_for(self: &Arc<Self>, token: &str, activity: Option<Activity>) -> Lease {
         let now = Instant::now();
         let lost = CancellationToken::new();
@@ -126,6 +154,7 @@ impl LeaseKeeper {
             token: Arc::from(token),
             activity: activity.clone(),
             lost: lost.clone(),
+            since: now,
             expires_at: now + self.timeout,
             expires_at_ms: self.wall_expiry(),
             due: now + self.interval,
@@ -135,6 +164,7 @@ impl LeaseKeeper {
         let id = held.next_id;
         held.next_id += 1;
         held.by_due.insert((kept.due, id));
+        let was_empty = held.leases.is_empty();
         held.leases.insert(id, kept);
         held.by_activity.extend(activity.map(|activity| (activity, id)));
         let is_first = held.by_due.first().is_some_and(|(_, first)| *first == id);
@@ -142,12 +172,30 @@ impl LeaseKeeper {
         if is_first {
             self.changed.notify_one();
         }
+        if was_empty {
+            self.occupied.notify_one();
+        }
         Lease { keeper: Arc::clone(self), id, lost }
     }
 
     /// Renews what is due until `stop`, which comes after the last slot has ended: work in progress
     /// keeps its lock through a shutdown (R7.60).
     pub(crate) async fn run(
+        self: Arc<Self>,
+        store: Arc<dyn Provider>,
+        tracker: TaskTracker,
+        stop: CancellationToken,
+    ) {
+        let renew = Arc::clone(&self).renew_until(Arc::clone(&store), tracker, stop.clone());
+        match self.kind {
+            LockKind::Turn => renew.await,
+            LockKind::Activity => {
+                tokio::join!(renew, lost_work::give_up_until(&self, store, &stop));
+            }
+        }
+    }
+
+    async fn renew_until(
         self: Arc<Self>,
         store: Arc<dyn Provider>,
         tracker: TaskTracker,
@@ -334,41 +382,5 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.keeper.held().remove(self.id);
-    }
-}
-
-/// How long to wait between renewals (R7.61). Never so long that less than a second is left of the
-/// lock, or of a short lock less than half: the renewal would come too late.
-pub(crate) fn renewal_interval(timeout: Duration, buffer: Duration) -> Duration {
-    const SECOND: Duration = Duration::from_secs(1);
-    let interval = if timeout >= Duration::from_secs(15) {
-        timeout.saturating_sub(buffer)
-    } else {
-        Duration::from_secs((timeout / 2).as_secs_f64().ceil() as u64)
-    };
-    let latest = timeout.saturating_sub(SECOND).max(timeout / 2);
-    interval.max(SECOND).min(latest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r7_61_intervals() {
-        let s = Duration::from_secs;
-        for (timeout, buffer, expected) in [
-            (s(30), s(5), s(25)),
-            (s(5), s(2), s(3)),
-            (s(2), s(2), s(1)),
-            (s(15), s(20), s(1)),
-            (s(30), s(0), s(29)),
-            (Duration::from_millis(1500), s(0), Duration::from_millis(750)),
-            (s(14), s(1), s(7)),
-            (s(1), s(0), Duration::from_millis(500)),
-            (Duration::from_millis(400), s(0), Duration::from_millis(200)),
-        ] {
-            assert_eq!(renewal_interval(timeout, buffer), expected, "{timeout:?} {buffer:?}");
-        }
     }
 }

@@ -10,6 +10,8 @@
 //! free when its code has ended; the result waits for the store on its own.
 
 pub(crate) mod lease;
+mod renewal_interval;
+mod lost_work;
 pub(crate) mod fetch;
 mod usual;
 pub(crate) mod orchestration;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Dispatcher;
 use crate::providers::Provider;
 use crate::runtime::dispatchers::FAR_AHEAD;
-use crate::runtime::dispatchers::lease::renewal_interval;
+use crate::runtime::dispatchers::renewal_interval::renewal_interval;
 use crate::runtime::node::log_storage_error;
 use crate::runtime::upkeep::{Deed, Upkeep};
 
