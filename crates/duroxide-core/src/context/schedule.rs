@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{CompletionResult, DurableFuture, Operation, OrchestrationContext, ScheduleKind};
+use crate::clock::millis_rounded_up;
 use crate::model::{self, Action};
 
 impl OrchestrationContext {
@@ -121,7 +122,7 @@ impl OrchestrationContext {
         delay: Duration,
         location: &'static Location<'static>,
     ) -> DurableFuture<()> {
-        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let delay_ms = millis_rounded_up(delay);
         let mut state = self.state();
         let fire_at_ms = state.now_ms().saturating_add(delay_ms);
         let action = Action::CreateTimer { scheduling_event_id: 0, fire_at_ms };

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use duroxide_core::model::WorkItem;
+
 use super::company::Company;
 use super::facts::ExecutionFacts;
 use super::long_turns::RunningTurns;
@@ -68,6 +70,16 @@ impl Node {
     /// store that shows it agree (L23).
     pub(crate) fn now_ms(&self) -> u64 {
         self.store.store_time_ms().unwrap_or_else(|| self.tuning.clock.now_ms())
+    }
+
+    /// The time of a turn that reads these messages: not before a timer that has fired was due, which
+    /// another clock than the one here may have found.
+    pub(crate) fn turn_time_ms(&self, messages: &[WorkItem]) -> u64 {
+        let due_at = messages.iter().filter_map(|message| match message {
+            WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
+            _ => None,
+        });
+        due_at.fold(self.now_ms(), u64::max)
     }
 
     /// Says once that code here uses a name that nothing here registers (R3.172). It may be served

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use duroxide::clock::{Clock, TokioClock};
 use duroxide::providers::memory::{MemoryOptions, MemoryProvider};
+use duroxide::runtime::WarmMode;
 use duroxide::{Either2, Event, EventKind};
 use tokio::time::{Instant, sleep};
 
@@ -104,6 +105,45 @@ async fn r4_31_r4_32_replays_do_not_move_a_timer() {
     world.output("i").await;
     assert_eq!(began.elapsed().as_secs(), 10);
     world.finish().await;
+}
+
+/// A clock that stands still.
+struct Stopped(u64);
+
+impl Clock for Stopped {
+    fn now_ms(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The node's clock is behind the one by which the timer was found to be due.
+#[tokio::test(start_paused = true)]
+async fn r4_30_no_timer_fires_early_by_the_clock_that_the_code_sees() {
+    let faults = Faults::default();
+    faults.hide_clock();
+    for in_memory in [true, false] {
+        let stopped = Arc::new(Stopped(TokioClock::new().now_ms()));
+        let world = world()
+            .orchestration("Main", |ctx, _input| async move {
+                let delay = Duration::from_micros(1_000_500);
+                let before = ctx.utc_now().await?;
+                ctx.schedule_timer(delay).await;
+                let passed = ctx.utc_now().await?.duration_since(before).unwrap_or_default();
+                assert!(delay <= passed, "{passed:?} passed");
+                Ok(String::new())
+            })
+            .through(|store| FaultyProvider::wrap(store, &faults))
+            .tuning(|tuning| {
+                tuning.clock = stopped;
+                if !in_memory {
+                    tuning.warm.mode = WarmMode::Off;
+                }
+            })
+            .start()
+            .await;
+        world.run("i", "Main", "").await;
+        world.finish().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

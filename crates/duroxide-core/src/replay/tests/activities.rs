@@ -310,7 +310,7 @@ fn r4_30_r4_32_due_times_count_from_the_turn() {
         expect![[r#"
             continue
               2 timer 5s
-              3 timer 5001ms
+              3 timer 5002ms
               4 timer max
             actions: timer 2, timer 3, timer 4
         "#]],

@@ -272,7 +272,7 @@ impl Dispatcher {
         messages: WorkItemReader,
         (version, handler): (String, Arc<dyn OrchestrationHandler>),
     ) -> Turn {
-        let now_ms = self.node.now_ms();
+        let now_ms = self.node.turn_time_ms(&messages.completion_messages);
         Turn {
             instance: instance.to_owned(),
             execution_id,

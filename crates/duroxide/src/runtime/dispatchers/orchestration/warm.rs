@@ -52,7 +52,7 @@ impl Dispatcher {
         suspended: Suspended,
         messages: Vec<WorkItem>,
     ) -> (TurnOutcome, Aside, Option<Suspended>) {
-        let now_ms = self.node.now_ms();
+        let now_ms = self.node.turn_time_ms(&messages);
         let aside = self.aside_of_warm(subject, &suspended);
         let replica = self.node.warm.compares().then(|| Replica::of(&suspended, &messages));
         let answers = Answers::default();
