@@ -15,8 +15,9 @@ use duroxide::{
 };
 use semver::Version;
 
+use crate::process::SOON;
+
 const LOCK: Duration = Duration::from_secs(30);
-const SOON: Duration = Duration::from_secs(30);
 /// The version of this build: all crates have the same.
 const CURRENT: &str = env!("CARGO_PKG_VERSION");
 

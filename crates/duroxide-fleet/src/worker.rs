@@ -9,7 +9,7 @@ use duroxide::runtime::Runtime;
 use crate::handlers::{HOLD, activities, orchestrations};
 use crate::roles::{Stage, told_to_end};
 
-/// If set, leases are as long as by default; short otherwise.
+/// If set, leases last longer than any test; short otherwise.
 pub const LONG_LEASES: &str = "FLEET_LONG_LEASES";
 
 /// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
@@ -45,10 +45,14 @@ pub fn short_leases() -> RuntimeOptions {
     }
 }
 
-/// Leases that nobody could wait for: 30 s, also for turns.
+/// Leases that nobody could wait for. What goes on within [`SOON`](crate::SOON) was taken over.
 pub fn long_leases() -> RuntimeOptions {
+    let lease = Duration::from_secs(3600);
     RuntimeOptions {
-        orchestrator_lock_timeout: Duration::from_secs(30),
+        orchestrator_lock_timeout: lease,
+        worker_lock_timeout: lease,
+        session_lock_timeout: lease,
+        session_idle_timeout: 2 * lease,
         ..RuntimeOptions::default()
     }
 }

@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-
 use duroxide::providers::ProviderAdmin;
 use duroxide_sqlite::SqliteProvider;
 use support::{Folder, stranger};
@@ -172,12 +170,10 @@ async fn r10_7_many_may_open_a_fresh_file_at_once() {
                 tokio::spawn(async move { SqliteProvider::new(&url, None).await })
             })
             .collect();
-        let began = Instant::now();
         let mut stores = Vec::new();
         for open in opens {
             stores.push(open.await.unwrap().unwrap());
         }
-        assert!(began.elapsed() < Duration::from_secs(3), "took {:?}", began.elapsed());
         for store in &stores {
             assert_eq!(store.list_instances().await.unwrap(), [""; 0]);
         }

@@ -195,7 +195,7 @@ async fn r10_12_a_file_with_two_names_is_refused() {
 async fn until_lost(store: &SqliteProvider) {
     let began = Instant::now();
     while enqueue(store, "before").await.is_ok() {
-        assert!(began.elapsed() < Duration::from_secs(5), "not noticed");
+        assert!(began.elapsed() < Duration::from_secs(60), "not noticed");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

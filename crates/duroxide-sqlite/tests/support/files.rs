@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use duroxide::providers::{Provider, WorkItem};
 use duroxide_sqlite::{SqliteError, SqliteProvider};
@@ -16,12 +15,10 @@ pub(crate) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Opens what must not open: an error within a second, which names the file, and nothing changed.
+/// Opens what must not open: an error, which names the file, and nothing changed.
 pub(crate) async fn refusal(folder: &Folder, url: &str) -> SqliteError {
     let before = contents(folder.path());
-    let began = Instant::now();
     let error = SqliteProvider::new(url, None).await.expect_err("this must not open");
-    assert!(began.elapsed() < Duration::from_secs(1), "{error}: took {:?}", began.elapsed());
     let text = error.to_string();
     assert!(text.contains(&folder.path().display().to_string()), "names no file: {text}");
     assert_eq!(before, contents(folder.path()), "{error}: the folder has changed");
