@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use duroxide::provider_validation::ProviderFactory;
 use duroxide::providers::{Provider, TagFilter};
 use duroxide_pg::{PostgresProvider, ProviderConfig};
-use support::TestSchema;
+use support::reuse::ReusedSchema;
 
 const LEASE: Duration = Duration::from_millis(500);
 
@@ -30,7 +30,7 @@ const COUNT_ATTEMPTS: &str = "SELECT coalesce(max(a.attempts), 0) FROM (
 
 /// Makes stores in schemas of their own, and damages the latest.
 struct Factory {
-    schemas: Mutex<Vec<TestSchema>>,
+    schemas: Mutex<Vec<ReusedSchema>>,
 }
 
 impl Factory {
@@ -39,8 +39,8 @@ impl Factory {
         support::has_server().then(|| Self { schemas: Mutex::default() })
     }
 
-    fn new_schema(&self) -> ProviderConfig {
-        let schema = TestSchema::new().expect("there is a server");
+    async fn new_schema(&self) -> ProviderConfig {
+        let schema = ReusedSchema::take().await.expect("there is a server");
         let config = schema.config();
         self.schemas.lock().unwrap().push(schema);
         config
@@ -63,7 +63,7 @@ impl Factory {
 #[async_trait]
 impl ProviderFactory for Factory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
-        self.open(self.new_schema()).await
+        self.open(self.new_schema().await).await
     }
 
     fn lock_timeout(&self) -> Duration {
@@ -85,7 +85,7 @@ impl ProviderFactory for Factory {
     }
 
     async fn create_with_orphan_retention(&self, retention: Duration) -> Option<Arc<dyn Provider>> {
-        let mut config = self.new_schema();
+        let mut config = self.new_schema().await;
         config.orphan_retention = retention;
         Some(self.open(config).await)
     }

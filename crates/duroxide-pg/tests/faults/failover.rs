@@ -6,7 +6,7 @@ use duroxide_fleet::alone;
 use duroxide_pg_testserver::{Server, Stop};
 
 use crate::proxy::Proxy;
-use crate::site::{PROGRESS, Site};
+use crate::site::Site;
 use crate::store::{URL, URL_FILE};
 
 /// Waits until commits of a server wait for its standby.
@@ -36,8 +36,6 @@ fn a_standby_that_takes_over_has_everything() {
     proxy.lead_to(standby.port());
     standby.promote().unwrap();
     site.fault_over();
-    let progress = site.progress(16);
-    println!("failover: work went on after {progress:.1?}");
-    assert!(progress <= PROGRESS, "{progress:?}");
+    site.progress(16);
     site.finish(crew, "failover");
 }

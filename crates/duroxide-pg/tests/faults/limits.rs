@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use duroxide::providers::{Provider, WorkItem};
-use duroxide_fleet::alone;
+use duroxide_fleet::{SOON, alone};
 use duroxide_pg::{PostgresProvider, ProviderConfig};
 use tokio_postgres::NoTls;
 
-use crate::site::{PROGRESS, Site};
+use crate::site::Site;
 use crate::store::{SETTINGS, config, on_a_thread};
 use crate::support::{TestSchema, stranger};
 
@@ -50,7 +50,7 @@ async fn a_server_without_a_free_connection_is_named_and_waited_for() {
     let began = tokio::time::Instant::now();
     while let Err(error) = store.enqueue_for_orchestrator(event("after"), None).await {
         assert!(error.is_retryable(), "{error}");
-        assert!(began.elapsed() < PROGRESS, "{error}");
+        assert!(began.elapsed() < SOON, "{error}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -83,9 +83,7 @@ fn a_server_that_is_read_only_for_a_while_is_waited_for() {
     assert!(refused.is_retryable() && refused.to_string().contains("read-only"), "{refused}");
     set("off");
     site.fault_over();
-    let progress = site.progress(16);
-    println!("read-only: work went on after {progress:.1?}");
-    assert!(progress <= PROGRESS, "{progress:?}");
+    site.progress(16);
     site.finish(crew, "read-only");
 }
 
@@ -104,8 +102,7 @@ fn statements_that_take_too_long_are_tried_again() {
             client.batch_execute(&lock).await.unwrap();
         });
     }
-    let progress = site.progress(16);
-    assert!(progress <= PROGRESS, "{progress:?}");
+    site.progress(16);
     site.finish(crew, "statement timeouts");
 }
 
@@ -144,7 +141,7 @@ async fn a_listener_that_was_ended_comes_back() {
         let waits = async {
             let began = tokio::time::Instant::now();
             while two.fetch_orchestration_item(lock, poll, None).await.ok().flatten().is_none() {
-                assert!(began.elapsed() < PROGRESS, "round {round}: nothing came");
+                assert!(began.elapsed() < SOON, "round {round}: nothing came");
             }
         };
         let sends = async {

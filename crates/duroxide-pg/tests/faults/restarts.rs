@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide_fleet::alone;
 use duroxide_pg_testserver::Stop;
 
-use crate::site::{PROGRESS, Site, times};
+use crate::site::{Site, times};
 
 /// Restarts a server so often while a fleet is at work.
 fn restart(how: Stop, often: u32, away: Duration, what: &str) {
@@ -18,9 +18,7 @@ fn restart(how: Stop, often: u32, away: Duration, what: &str) {
         std::thread::sleep(away);
         site.server().resume().unwrap();
         site.fault_over();
-        let progress = site.progress(16);
-        println!("{what}: work went on after {progress:.1?}");
-        assert!(progress <= PROGRESS, "{what}: {progress:?}");
+        site.progress(16);
     }
     site.finish(crew, what);
 }

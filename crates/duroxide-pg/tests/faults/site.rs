@@ -1,7 +1,5 @@
 //! A fleet at work on a server, while something is done to that.
 
-use std::time::Duration;
-
 use duroxide_fleet::{
     AT_ONCE, Folder, Line, PATIENT, Process, SEED, SOON, Stage, assert_sound, now_ms,
 };
@@ -10,8 +8,6 @@ use duroxide_pg_testserver::{Options, Server, shared};
 use crate::store::{POSTGRES, URL_FILE, config, on_a_thread};
 use crate::support::stranger;
 
-/// How soon work goes on when the database is back.
-pub(crate) const PROGRESS: Duration = Duration::from_secs(5);
 /// If set, how many times longer the faults last.
 const SOAK: &str = "DUROXIDE_SOAK_TIMES";
 
@@ -67,14 +63,14 @@ impl Site {
         crew
     }
 
-    /// Waits until so many more programs have been seen through; how long that took.
-    pub(crate) fn progress(&self, programs: usize) -> Duration {
+    /// Waits until so many more programs have been seen through, and prints how long that took.
+    pub(crate) fn progress(&self, programs: usize) {
         let since = now_ms();
         let done = |line: &&Line| line.says(&["DONE"]) && since <= line.at_ms;
         self.stage.journal.wait_for("progress", SOON, |lines| {
             (programs <= lines.iter().filter(done).count()).then_some(())
         });
-        Duration::from_millis(now_ms() - since)
+        println!("{programs} programs were seen through after {} ms", now_ms() - since);
     }
 
     /// Writes down that something is done to the server now: activities may run again.

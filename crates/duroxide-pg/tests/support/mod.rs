@@ -2,6 +2,7 @@
 //! sees it.
 #![allow(dead_code)] // Each test binary uses a part.
 
+pub(crate) mod reuse;
 pub(crate) mod words;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,17 +64,21 @@ pub(crate) async fn stranger(config: &ProviderConfig) -> Client {
 
 impl Drop for TestSchema {
     fn drop(&mut self) {
-        if std::env::var_os(URL_VARIABLE).is_none() {
-            return;
-        }
-        let config = self.config();
-        let clean_up = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(async {
-                let store = PostgresProvider::new_with_config(config).await;
-                store.unwrap().cleanup_schema().await.unwrap();
-            });
-        };
-        std::thread::spawn(clean_up).join().unwrap();
+        remove_if_it_would_stay(self.config());
     }
+}
+
+/// Removes a schema on a server that outlives the tests.
+pub(crate) fn remove_if_it_would_stay(config: ProviderConfig) {
+    if std::env::var_os(URL_VARIABLE).is_none() {
+        return;
+    }
+    let clean_up = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let store = PostgresProvider::new_with_config(config).await;
+            store.unwrap().cleanup_schema().await.unwrap();
+        });
+    };
+    std::thread::spawn(clean_up).join().unwrap();
 }
