@@ -169,3 +169,16 @@ pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
         params![node, ms_in(now)],
     )
 }
+
+/// The same for one that died: at once if it was the first to have them, else after a pause of 50 ms
+/// that doubles with every attempt, up to 1.6 s. The oldest message tells how many there were.
+pub(crate) fn expire_locks_of_dead(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE mailboxes SET wake_at = min(wake_at, ?2 + ifnull((
+         SELECT CASE WHEN attempts < 1 THEN 0 ELSE 50 << min(attempts - 1, 5) END
+         FROM messages m WHERE m.instance = mailboxes.instance ORDER BY seq LIMIT 1), 0))
+         WHERE node = ?1 AND state = 2 AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}

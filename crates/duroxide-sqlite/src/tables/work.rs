@@ -255,6 +255,18 @@ pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     )
 }
 
+/// The same for one that died: at once if it was the first to have them, else after a pause of 50 ms
+/// that doubles with every attempt, up to 1.6 s.
+pub(crate) fn expire_locks_of_dead(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE work SET wake_at = min(wake_at,
+         ?2 + CASE WHEN attempts < 2 THEN 0 ELSE 50 << min(attempts - 2, 5) END)
+         WHERE node = ?1 AND token IS NOT NULL AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}
+
 /// Activities that no valid lock covers.
 pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
     let count = first(
