@@ -38,7 +38,7 @@ pub(crate) fn post(
 
 /// Lets time pass: messages become due, locks end, patience ends. Once in a transaction is enough.
 pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
-    if std::mem::replace(&mut tx.time_has_passed, true) {
+    if std::mem::replace(&mut tx.messages_are_due, true) {
         return Ok(());
     }
     for mut due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
@@ -57,13 +57,43 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
         };
         deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
     }
-    for key in mailboxes::due(tx.connection, tx.now, DUE_AT_ONCE)? {
-        if mailboxes::get(tx.connection, key)?.is_some_and(|m| m.state == State::Aside) {
-            give_up_old(tx, key)?;
+    let mut ran_out = Vec::new();
+    for (ended_at, key) in mailboxes::due(tx.connection, tx.now, DUE_AT_ONCE)? {
+        match mailboxes::get(tx.connection, key)? {
+            Some(mailbox) if mailbox.state == State::Locked => {
+                let oldest = messages::oldest(tx.connection, key)?.unwrap_or(0);
+                ran_out.push((ended_at, mailbox.place(oldest), key, mailbox));
+            }
+            Some(mailbox) if mailbox.state == State::Aside => {
+                give_up_old(tx, key)?;
+                settle(tx, key)?;
+            }
+            _ => settle(tx, key)?,
         }
-        settle(tx, key)?;
     }
-    if 0 < work::wake(tx.connection, tx.now)? {
+    ran_out.sort_unstable_by_key(|(ended_at, place, ..)| (*ended_at, *place));
+    for (_, _, key, mailbox) in ran_out {
+        // A lock that ended without a commit was an attempt, and what was tried goes behind what can
+        // be fetched now (R8.146).
+        messages::count_taken(tx.connection, key, 1)?;
+        let moved_to = Some(tx.next_seq()?);
+        settle_from(tx, key, Mailbox { moved_to, ..mailbox })?;
+    }
+    Ok(())
+}
+
+/// The same for activities.
+pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
+    if std::mem::replace(&mut tx.work_is_due, true) {
+        return Ok(());
+    }
+    let mut awake = work::show(tx.connection, tx.now)?;
+    for seq in work::ran_out(tx.connection, tx.now)? {
+        let position = tx.next_seq()?;
+        work::move_to(tx.connection, seq, position)?; // R8.146
+        awake += 1;
+    }
+    if 0 < awake {
         tx.notes.work_ready = true;
     }
     Ok(())
@@ -101,9 +131,9 @@ pub(crate) fn bury(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()>
     tx.bury(id, whole(payload, apart), reason)
 }
 
-/// Opens a mailbox whose lock was given back.
-pub(crate) fn unlock(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
-    settle_from(tx, key, Mailbox::resting())
+/// Opens a mailbox whose lock was given back. It keeps its place.
+pub(crate) fn unlock(tx: &mut Tx<'_>, key: i64, moved_to: Option<i64>) -> Sql<()> {
+    settle_from(tx, key, Mailbox { moved_to, ..Mailbox::resting() })
 }
 
 /// Opens a mailbox whose lock was used up.
@@ -118,14 +148,9 @@ pub(crate) fn unlock_used(tx: &mut Tx<'_>, instance: &Instance) -> Sql<()> {
 /// Brings a mailbox in line with its messages.
 pub(crate) fn settle(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     match mailboxes::get(tx.connection, key)? {
-        Some(locked) if locked.is_locked(tx.now) => Ok(()),
-        Some(mailbox) => {
-            // A lock that ended without a commit was an attempt.
-            if mailbox.state == State::Locked {
-                messages::count_taken(tx.connection, key, 1)?;
-            }
-            settle_from(tx, key, mailbox)
-        }
+        // If its time is up, the next fetch sees to it.
+        Some(locked) if locked.state == State::Locked => Ok(()),
+        Some(mailbox) => settle_from(tx, key, mailbox),
         None => settle_from(tx, key, Mailbox::resting()),
     }
 }
@@ -153,8 +178,9 @@ fn deliver(
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {
-            if mailbox.head.is_some_and(|head| seq < head) {
-                let mailbox = Mailbox { head: Some(seq), ..mailbox };
+            let place = mailbox.place(seq);
+            if mailbox.head.is_some_and(|head| place < head) {
+                let mailbox = Mailbox { head: Some(place), ..mailbox };
                 mailboxes::put(tx.connection, key, &mailbox)?;
             }
             Ok(())
@@ -198,7 +224,8 @@ fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) ->
         tx.notes.turns_ready = true;
         // R8.90: no instance row, no pin.
         let pin = if instance.identity.is_some() { instance.pin } else { 0 };
-        return Ok(Mailbox { state: State::Ready, pin, head: Some(oldest), ..unlocked });
+        let head = Some(unlocked.place(oldest));
+        return Ok(Mailbox { state: State::Ready, pin, head, ..unlocked });
     }
     if hidden::has_start(c, key)? {
         return Ok(Mailbox { state: State::Resting, ..unlocked });

@@ -31,8 +31,10 @@ pub(crate) struct Tx<'c> {
     positions: Option<Positions>,
     /// Versions that make no sense are `None`.
     pins: Option<Vec<(i64, Option<Version>)>>,
-    /// Whether what time brings has been done: it stands still within a transaction.
-    pub(crate) time_has_passed: bool,
+    /// Whether what time brings has been done to messages: it stands still within a transaction.
+    pub(crate) messages_are_due: bool,
+    /// Whether it has been done to activities.
+    pub(crate) work_is_due: bool,
     /// Whether what cannot be delivered has been given up.
     pub(crate) has_buried: bool,
     /// The long text kept last, for whom and where: the next row often has the same.
@@ -73,7 +75,8 @@ impl<'c> Tx<'c> {
             notes,
             positions: None,
             pins: None,
-            time_has_passed: false,
+            messages_are_due: false,
+            work_is_due: false,
             has_buried: false,
             kept: None,
             changes,

@@ -34,13 +34,14 @@ impl Op for AbandonTurn {
         if is_counted != counts {
             messages::count_taken(tx.connection, self.key, if counts { 1 } else { -1 })?;
         }
-        match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
+        let moved_to = match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
             Some(until) if tx.now < until => {
                 messages::hide_taken(tx.connection, self.key, until)?;
+                None
             }
-            _ => {}
-        }
-        Ok(mailbox::unlock(tx, self.key)?)
+            _ => mailbox.moved_to,
+        };
+        Ok(mailbox::unlock(tx, self.key, moved_to)?)
     }
 
     fn lasts(&self) -> Lasts {

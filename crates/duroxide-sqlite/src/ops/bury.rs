@@ -21,11 +21,11 @@ impl Op for BuryMessages {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        commit_turn::check_lock(tx, self.key, &self.secret)?;
+        let mailbox = commit_turn::check_lock(tx, self.key, &self.secret)?;
         for (seq, why) in &self.undecodable {
             mailbox::bury(tx, self.key, *seq, &format!("message cannot be decoded: {why}"))?;
         }
-        Ok(mailbox::unlock(tx, self.key)?)
+        Ok(mailbox::unlock(tx, self.key, mailbox.moved_to)?)
     }
 }
 

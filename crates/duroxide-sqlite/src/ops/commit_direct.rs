@@ -6,10 +6,9 @@ use super::Op;
 use super::ack_work::check_lock;
 use super::commit_turn::{Turns, record_all};
 use crate::error::OpError;
-use crate::mailbox;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, State};
-use crate::tables::{Sql, history, sessions, work};
+use crate::tables::{Sql, hidden, history, messages, sessions, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
 
@@ -37,7 +36,14 @@ impl CommitDirect {
     /// The instance, if it is as the turn has seen it and nobody is about to change that.
     fn at_rest(&self, tx: &Tx<'_>, key: i64) -> Sql<Option<Instance>> {
         let c = tx.connection;
-        if mailboxes::get(c, key)?.is_some_and(|mailbox| mailbox.state != State::Resting) {
+        let is_free = match mailboxes::get(c, key)? {
+            // Of a lock that ran out only what it leaves counts.
+            Some(mailbox) if mailbox.state == State::Locked && !mailbox.is_locked(tx.now) => {
+                messages::oldest(c, key)?.is_none()
+            }
+            mailbox => mailbox.is_none_or(|mailbox| mailbox.state == State::Resting),
+        };
+        if !is_free || hidden::is_due(c, key, tx.now)? {
             return Ok(None);
         }
         let instance = instances::by_key(c, key)?.filter(|instance| {
@@ -53,7 +59,6 @@ impl Op for CommitDirect {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        mailbox::advance(tx)?;
         let row = check_lock(tx, self.seq, &self.secret)?;
         let instance = self.at_rest(tx, row.instance)?;
         let instance = instance.ok_or_else(|| Refusal::NotAtRest(self.instance.clone()))?;

@@ -18,7 +18,8 @@ use crate::tables::history::{self, EventRow};
 use crate::tables::instances::{self, Identity, Instance};
 use crate::tables::kv::{self, Change};
 use crate::tables::long_texts::{self, Apart};
-use crate::tables::{Sql, custom_status, mailboxes, messages, work};
+use crate::tables::mailboxes::{self, Mailbox};
+use crate::tables::{Sql, custom_status, messages, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
 
@@ -344,11 +345,11 @@ impl Delta {
 }
 
 /// Whether the instance is locked with this secret, and still is (R8.40, R8.41).
-pub(super) fn check_lock(tx: &Tx<'_>, key: i64, secret: &Secret) -> Result<(), OpError> {
+pub(super) fn check_lock(tx: &Tx<'_>, key: i64, secret: &Secret) -> Result<Mailbox, OpError> {
     let mailbox = mailboxes::get(tx.connection, key)?;
     match mailbox.filter(|mailbox| mailbox.token.as_ref() == Some(secret)) {
         None => Err(Refusal::UnknownToken.into()),
-        Some(mailbox) if mailbox.is_locked(tx.now) => Ok(()),
+        Some(mailbox) if mailbox.is_locked(tx.now) => Ok(mailbox),
         Some(_) => Err(Refusal::LockExpired.into()),
     }
 }

@@ -171,11 +171,11 @@ fn delete_starts_of(
 /// Brings a mailbox in line that has lost a start. A turn that has read it loses its lock.
 fn without_start(tx: &mut Tx<'_>, key: i64, is_taken: bool) -> Sql<()> {
     long_texts::sweep(tx.connection, key)?;
-    let mailbox = mailboxes::get(tx.connection, key)?;
-    if is_taken && mailbox.is_some_and(|mailbox| mailbox.is_locked(tx.now)) {
-        mailbox::unlock(tx, key)
-    } else {
-        mailbox::settle(tx, key)
+    match mailboxes::get(tx.connection, key)? {
+        Some(mailbox) if is_taken && mailbox.is_locked(tx.now) => {
+            mailbox::unlock(tx, key, mailbox.moved_to)
+        }
+        _ => mailbox::settle(tx, key),
     }
 }
 

@@ -7,9 +7,8 @@ use super::{AbandonTurn, Lasts, Op};
 use crate::error::{OpError, is_unreadable};
 use crate::mailbox;
 use crate::tables::instances::{self, Instance};
-use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Taken};
-use crate::tables::{Sql, executions, history, kv, ms_in};
+use crate::tables::{Sql, executions, history, kv, mailboxes};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
 use crate::writer::{Job, unattended};
@@ -55,9 +54,18 @@ impl Op for FetchTurn {
                 break;
             }
             for key in chosen {
-                match instances::by_key(tx.connection, key)? {
-                    Some(instance) => turns.push(self.take(tx, instance)?),
-                    None => mailbox::bury_all(tx, key)?,
+                let Some(instance) = instances::by_key(tx.connection, key)? else {
+                    mailbox::bury_all(tx, key)?;
+                    continue;
+                };
+                let messages = messages::read(tx.connection, key)?;
+                let is_tried = messages.iter().any(|message| 1 < message.attempts);
+                if is_tried && !turns.is_empty() {
+                    return Ok(turns); // What was tried comes alone (R8.146).
+                }
+                turns.push(self.take(tx, instance, messages)?);
+                if is_tried {
+                    return Ok(turns);
                 }
             }
         }
@@ -95,20 +103,12 @@ impl FetchTurn {
     }
 
     /// Locks an instance with all its messages and counts the attempt (R8.21).
-    fn take(&self, tx: &mut Tx<'_>, instance: Instance) -> Sql<TakenTurn> {
+    fn take(&self, tx: &Tx<'_>, instance: Instance, messages: Vec<Taken>) -> Sql<TakenTurn> {
         let (c, key) = (tx.connection, instance.key);
-        let messages = messages::take(c, key)?;
+        messages::take(c, key, &messages)?;
         let secret = fresh_secret();
         let until = tx.now.saturating_add(self.lock_ms);
-        let mailbox = Mailbox {
-            state: State::Locked,
-            pin: 0,
-            head: None,
-            wake_at: Some(ms_in(until)),
-            token: Some(secret),
-            node: Some(tx.settings.node),
-        };
-        mailboxes::put(c, key, &mailbox)?;
+        mailboxes::lock(c, key, &secret, until, tx.settings.node)?;
 
         let identity = identity_of(tx, &instance)?;
         let execution = identity.as_ref().map_or(1, |(_, _, execution)| *execution);

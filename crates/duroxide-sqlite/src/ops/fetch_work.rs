@@ -11,7 +11,7 @@ use crate::mailbox;
 use crate::tables::Sql;
 use crate::tables::long_texts::Apart;
 use crate::tables::sessions::{self, Claim};
-use crate::tables::work::{self, Payload, Tags};
+use crate::tables::work::{self, Payload, Place, Tags};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
 use crate::writer::{Job, unattended};
@@ -40,15 +40,18 @@ impl Op for FetchWork {
     type Output = Vec<TakenWork>;
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenWork>, OpError> {
-        mailbox::advance(tx)?;
+        mailbox::advance_work(tx)?;
         let mut all = Vec::new();
         while all.len() < self.max
-            && let Some(seq) = self.choose(tx)?
+            && let Some((_, seq)) = self.choose(tx)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
-            let is_bound = found.session.is_some();
+            let (is_bound, is_tried) = (found.session.is_some(), 0 < found.attempts);
+            if is_tried && !all.is_empty() {
+                break; // What was tried comes alone (R8.146).
+            }
             all.push(self.take(tx, seq, found)?);
-            if is_bound {
+            if is_bound || is_tried {
                 break; // Sessions are claimed one at a time.
             }
         }
@@ -85,11 +88,11 @@ impl FetchWork {
     }
 
     /// The oldest activity that can be fetched: each kind of row has an index of its own.
-    fn choose(&self, tx: &Tx<'_>) -> Sql<Option<i64>> {
+    fn choose(&self, tx: &Tx<'_>) -> Sql<Option<Place>> {
         let c = tx.connection;
         let tags = self.tags();
         let mut oldest = None;
-        let mut offer = |seq: Option<i64>| oldest = oldest.into_iter().chain(seq).min();
+        let mut offer = |place: Option<Place>| oldest = oldest.into_iter().chain(place).min();
         if tags.untagged {
             offer(work::oldest_untagged(c)?);
         }

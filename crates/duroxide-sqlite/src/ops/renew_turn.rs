@@ -19,12 +19,9 @@ impl Op for RenewTurn {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        check_lock(tx, self.key, &self.secret)?;
-        if let Some(mut mailbox) = mailboxes::get(tx.connection, self.key)? {
-            mailbox.wake_at = Some(ms_in(tx.now.saturating_add(self.extend_ms)));
-            mailboxes::put(tx.connection, self.key, &mailbox)?;
-        }
-        Ok(())
+        let mut mailbox = check_lock(tx, self.key, &self.secret)?;
+        mailbox.wake_at = Some(ms_in(tx.now.saturating_add(self.extend_ms)));
+        Ok(mailboxes::put(tx.connection, self.key, &mailbox)?)
     }
 
     fn lasts(&self) -> Lasts {

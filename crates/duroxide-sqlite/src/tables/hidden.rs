@@ -80,6 +80,17 @@ pub(crate) fn delete(c: Db<'_>, due: &Due) -> Sql<()> {
     Ok(())
 }
 
+/// Whether a message of this instance is due.
+pub(crate) fn is_due(c: Db<'_>, instance: i64, now: u64) -> Sql<bool> {
+    let found = first(
+        c,
+        "SELECT 1 FROM hidden WHERE instance = ?1 AND visible_at <= ?2 LIMIT 1",
+        params![instance, ms_in(now)],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
 /// Whether a start waits for its time.
 pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(

@@ -39,19 +39,34 @@ impl State {
 pub(crate) struct Mailbox {
     pub(crate) state: State,
     pub(crate) pin: i64,
-    /// Oldest message, while ready.
+    /// Place among the ready ones: its oldest message's, unless it was moved.
     pub(crate) head: Option<i64>,
     /// End of the lock, or of the patience with messages for nobody.
     pub(crate) wake_at: Option<i64>,
     /// The latest lock's secret, also after the lock ran out (R8.67).
     pub(crate) token: Option<Secret>,
     pub(crate) node: Option<i64>,
+    /// Where it stands at the earliest, since it was moved behind others (R8.146).
+    pub(crate) moved_to: Option<i64>,
 }
 
 impl Mailbox {
     /// A mailbox nobody has locked.
     pub(crate) fn resting() -> Self {
-        Self { state: State::Resting, pin: 0, head: None, wake_at: None, token: None, node: None }
+        Self {
+            state: State::Resting,
+            pin: 0,
+            head: None,
+            wake_at: None,
+            token: None,
+            node: None,
+            moved_to: None,
+        }
+    }
+
+    /// Where it stands with this oldest message.
+    pub(crate) fn place(&self, oldest: i64) -> i64 {
+        self.moved_to.map_or(oldest, |moved_to| moved_to.max(oldest))
     }
 
     /// Whether somebody has it and has it still.
@@ -68,13 +83,15 @@ fn read(row: &Row<'_>) -> Sql<Mailbox> {
         wake_at: row.get(3)?,
         token: row.get(4)?,
         node: row.get(5)?,
+        moved_to: row.get(6)?,
     })
 }
 
 pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     first(
         c,
-        "SELECT state, pin, head, wake_at, token, node FROM mailboxes WHERE instance = ?1",
+        "SELECT state, pin, head, wake_at, token, node, moved_to FROM mailboxes
+         WHERE instance = ?1",
         [instance],
         read,
     )
@@ -83,11 +100,11 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
 pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     run(
         c,
-        "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node, moved_to)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          ON CONFLICT (instance) DO UPDATE SET state = excluded.state, pin = excluded.pin,
          head = excluded.head, wake_at = excluded.wake_at, token = excluded.token,
-         node = excluded.node",
+         node = excluded.node, moved_to = excluded.moved_to",
         params![
             instance,
             mailbox.state as i64,
@@ -95,8 +112,20 @@ pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
             mailbox.head,
             mailbox.wake_at,
             mailbox.token,
-            mailbox.node
+            mailbox.node,
+            mailbox.moved_to
         ],
+    )?;
+    Ok(())
+}
+
+/// Locks a ready mailbox.
+pub(crate) fn lock(c: Db<'_>, instance: i64, token: &Secret, until: u64, node: i64) -> Sql<()> {
+    run(
+        c,
+        "UPDATE mailboxes SET state = 2, pin = 0, head = NULL, wake_at = ?2, token = ?3, node = ?4
+         WHERE instance = ?1",
+        params![instance, ms_in(until), token, node],
     )?;
     Ok(())
 }
@@ -117,13 +146,13 @@ pub(crate) fn oldest_ready(c: Db<'_>, pin: i64, limit: i64) -> Sql<Vec<(i64, i64
     )
 }
 
-/// Mailboxes that time has changed.
-pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<i64>> {
+/// Mailboxes that time has changed, and when.
+pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<(i64, i64)>> {
     all(
         c,
-        "SELECT instance FROM mailboxes WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
+        "SELECT wake_at, instance FROM mailboxes WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
         params![ms_in(now), limit],
-        |row| row.get(0),
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
 
@@ -137,6 +166,19 @@ pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE mailboxes SET wake_at = ?2 WHERE node = ?1 AND state = 2 AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}
+
+/// The same for one that died: at once if it was the first to have them, else after a pause of 50 ms
+/// that doubles with every attempt, up to 1.6 s. The oldest message tells how many there were.
+pub(crate) fn expire_locks_of_dead(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE mailboxes SET wake_at = min(wake_at, ?2 + ifnull((
+         SELECT CASE WHEN attempts < 1 THEN 0 ELSE 50 << min(attempts - 1, 5) END
+         FROM messages m WHERE m.instance = mailboxes.instance ORDER BY seq LIMIT 1), 0))
+         WHERE node = ?1 AND state = 2 AND wake_at > ?2",
         params![node, ms_in(now)],
     )
 }

@@ -47,6 +47,8 @@ pub(crate) struct Taken {
     pub(crate) attempts: u32,
     pub(crate) payload: String,
     pub(crate) apart: Option<Apart>,
+    /// Whether it came after the latest lock was taken.
+    late: bool,
 }
 
 pub(crate) fn insert(c: Db<'_>, instance: i64, arrival: Arrival, message: Message<'_>) -> Sql<()> {
@@ -86,30 +88,36 @@ pub(crate) fn positions(c: Db<'_>, instance: i64) -> Sql<Vec<i64>> {
     all(c, sql, [instance], |row| row.get(0))
 }
 
-/// Makes all messages the locked batch, in order (R8.21). This attempt is part of what is returned,
-/// and written down if the lock ends without a commit: otherwise nobody will ask.
-pub(crate) fn take(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
-    let mut has_late = false;
-    let mut taken = all(
+/// All messages, in order (R8.21). The attempt that begins is part of what is returned, and written
+/// down if the lock ends without a commit: otherwise nobody will ask.
+pub(crate) fn read(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
+    let mut messages = all(
         c,
         "SELECT seq, attempts, payload, late, long_text FROM messages
          WHERE instance = ?1 ORDER BY seq",
         [instance],
         |row| {
-            has_late |= row.get::<_, bool>(3)?;
             Ok(Taken {
                 seq: row.get(0)?,
                 attempts: row.get::<_, u32>(1)?.saturating_add(1),
                 payload: text(row, 2)?,
                 apart: reference(row, 4)?,
+                late: row.get(3)?,
             })
         },
     )?;
-    taken.iter_mut().try_for_each(|taken| long_texts::fetch(c, instance, &mut taken.apart))?;
-    if has_late {
+    messages
+        .iter_mut()
+        .try_for_each(|message| long_texts::fetch(c, instance, &mut message.apart))?;
+    Ok(messages)
+}
+
+/// Makes these messages the locked batch.
+pub(crate) fn take(c: Db<'_>, instance: i64, messages: &[Taken]) -> Sql<()> {
+    if messages.iter().any(|message| message.late) {
         run(c, "UPDATE messages SET late = 0 WHERE instance = ?1 AND late", [instance])?;
     }
-    Ok(taken)
+    Ok(())
 }
 
 /// Removes the locked batch (R8.42).

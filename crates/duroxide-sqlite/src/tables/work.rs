@@ -52,8 +52,8 @@ pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload,
-         long_text)
-         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8)",
+         long_text, position)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?1)",
         params![
             seq,
             work.instance,
@@ -102,29 +102,33 @@ pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
     Ok(Some(payload))
 }
 
-fn seq_of(row: &Row<'_>) -> Sql<i64> {
-    row.get(0)
+/// Position of a row in the queue, which changes when it is moved behind others (R8.146), and its
+/// number, which does not.
+pub(crate) type Place = (i64, i64);
+
+fn place(row: &Row<'_>) -> Sql<Place> {
+    Ok((row.get(0)?, row.get(1)?))
 }
 
 /// The oldest fetchable activity without tag and session.
-pub(crate) fn oldest_untagged(c: Db<'_>) -> Sql<Option<i64>> {
+pub(crate) fn oldest_untagged(c: Db<'_>) -> Sql<Option<Place>> {
     first(
         c,
-        "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NULL
-         ORDER BY seq LIMIT 1",
+        "SELECT position, seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag IS NULL
+         ORDER BY position LIMIT 1",
         [],
-        seq_of,
+        place,
     )
 }
 
 /// The oldest fetchable activity with this tag and without session.
-pub(crate) fn oldest_tagged(c: Db<'_>, tag: &str) -> Sql<Option<i64>> {
+pub(crate) fn oldest_tagged(c: Db<'_>, tag: &str) -> Sql<Option<Place>> {
     first(
         c,
-        "SELECT seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag = ?1
-         ORDER BY seq LIMIT 1",
+        "SELECT position, seq FROM work WHERE wake_at IS NULL AND session IS NULL AND tag = ?1
+         ORDER BY position LIMIT 1",
         [tag],
-        seq_of,
+        place,
     )
 }
 
@@ -162,17 +166,17 @@ pub(crate) fn oldest_in_sessions(
     owner: &str,
     now: u64,
     tags: &Tags<'_>,
-) -> Sql<Option<i64>> {
+) -> Sql<Option<Place>> {
     let [t1, t2, t3, t4, t5] = tags.named;
     first(
         c,
-        "SELECT w.seq FROM work w LEFT JOIN sessions s ON s.id = w.session
+        "SELECT w.position, w.seq FROM work w LEFT JOIN sessions s ON s.id = w.session
          WHERE w.wake_at IS NULL AND w.session IS NOT NULL
          AND (s.id IS NULL OR s.owner = ?1 OR s.until <= ?2)
          AND (?3 OR (?4 AND w.tag IS NULL) OR w.tag IN (?5, ?6, ?7, ?8, ?9))
-         ORDER BY w.seq LIMIT 1",
+         ORDER BY w.position LIMIT 1",
         params![owner, ms_in(now), tags.any, tags.untagged, t1, t2, t3, t4, t5],
-        seq_of,
+        place,
     )
 }
 
@@ -225,9 +229,21 @@ pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM work WHERE instance = ?1", [instance])
 }
 
-/// Lets time pass: locks end, rows become visible. How many.
-pub(crate) fn wake(c: Db<'_>, now: u64) -> Sql<usize> {
-    run(c, "UPDATE work SET wake_at = NULL WHERE wake_at <= ?1", [ms_in(now)])
+/// Lets time pass: rows become visible. How many.
+pub(crate) fn show(c: Db<'_>, now: u64) -> Sql<usize> {
+    run(c, "UPDATE work SET wake_at = NULL WHERE wake_at <= ?1 AND token IS NULL", [ms_in(now)])
+}
+
+/// Rows whose lock has run out: in the order in which the locks ended, then in that of the queue.
+pub(crate) fn ran_out(c: Db<'_>, now: u64) -> Sql<Vec<i64>> {
+    let sql = "SELECT seq FROM work WHERE wake_at <= ?1 ORDER BY wake_at, position";
+    all(c, sql, [ms_in(now)], |row| row.get(0))
+}
+
+/// Makes a row fetchable at another place of the queue.
+pub(crate) fn move_to(c: Db<'_>, seq: i64, position: i64) -> Sql<()> {
+    run(c, "UPDATE work SET wake_at = NULL, position = ?2 WHERE seq = ?1", [seq, position])?;
+    Ok(())
 }
 
 /// Ends the locks of an owner that is gone.
@@ -235,6 +251,18 @@ pub(crate) fn expire_locks_of(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
     run(
         c,
         "UPDATE work SET wake_at = ?2 WHERE node = ?1 AND token IS NOT NULL AND wake_at > ?2",
+        params![node, ms_in(now)],
+    )
+}
+
+/// The same for one that died: at once if it was the first to have them, else after a pause of 50 ms
+/// that doubles with every attempt, up to 1.6 s.
+pub(crate) fn expire_locks_of_dead(c: Db<'_>, node: i64, now: u64) -> Sql<usize> {
+    run(
+        c,
+        "UPDATE work SET wake_at = min(wake_at,
+         ?2 + CASE WHEN attempts < 2 THEN 0 ELSE 50 << min(attempts - 2, 5) END)
+         WHERE node = ?1 AND token IS NOT NULL AND wake_at > ?2",
         params![node, ms_in(now)],
     )
 }

@@ -166,7 +166,7 @@ impl Writer {
         for node in &dead {
             let freed = connection
                 .execute_batch("BEGIN IMMEDIATE")
-                .and_then(|()| free_leases(db, *node, now))
+                .and_then(|()| free_leases_of_dead(db, *node, now))
                 .and_then(|()| connection.execute_batch("COMMIT"));
             if let Err(error) = freed {
                 tracing::warn!(target: "duroxide::providers", %error, "leases of a dead process kept");
@@ -194,6 +194,16 @@ impl Writer {
 pub(super) fn free_leases(connection: Db<'_>, node: i64, now: u64) -> Sql<()> {
     mailboxes::expire_locks_of(connection, node, now)?;
     work::expire_locks_of(connection, node, now)?;
+    sessions::expire_leases_of(connection, node, now)?;
+    nodes::delete(connection, node)
+}
+
+/// The same for an owner that died. It may have died of what it had, and so may whoever has it next:
+/// what was tried before waits a little, longer each time, so that processes which end right after they
+/// started do not use up its attempts (R8.146).
+fn free_leases_of_dead(connection: Db<'_>, node: i64, now: u64) -> Sql<()> {
+    mailboxes::expire_locks_of_dead(connection, node, now)?;
+    work::expire_locks_of_dead(connection, node, now)?;
     sessions::expire_leases_of(connection, node, now)?;
     nodes::delete(connection, node)
 }

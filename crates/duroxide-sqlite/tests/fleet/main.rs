@@ -118,3 +118,10 @@ fn who_ends_its_process_harms_nobody_else() {
     let _turn = alone();
     killers::who_ends_its_process_harms_nobody_else(&SQLITE);
 }
+
+// R8.146: what was tried is handed out alone, and behind what was not.
+#[test]
+fn r8_146_processes_that_end_at_once_harm_nobody() {
+    let _turn = alone();
+    killers::processes_that_end_at_once_harm_nobody(&SQLITE);
+}

@@ -39,6 +39,7 @@ impl Tables {
         for (turn, rows) in turns.into_iter().zip(rows) {
             self.save_turn(&instance, turn, rows, now);
         }
+        self.moved_to.remove(&instance); // what was tried is gone (R8.146)
         self.turn_locks.remove(&instance); // 10
         Ok(())
     }
@@ -67,7 +68,7 @@ impl Tables {
         }
         self.jobs.append(&mut rows.jobs); // 8
         self.jobs.retain(|job| !turn.cancelled_activities.iter().any(|which| job.is(which)));
-        self.messages.append(&mut rows.messages); // 9
+        rows.messages.into_iter().for_each(|row| self.post(row)); // 9
     }
 
     /// Appends outside a turn (R8.96).

@@ -31,7 +31,7 @@ impl Provider for TableStore {
         self.transaction(|tables, now| {
             let visible_at = later(now, delay.unwrap_or_default());
             let row = Message::new("enqueue_for_orchestrator", &item, now, visible_at)?;
-            tables.messages.push(row);
+            tables.post(row);
             Ok(())
         })
     }

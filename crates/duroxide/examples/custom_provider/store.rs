@@ -60,6 +60,8 @@ pub(crate) struct Tables {
     pub(crate) executions: HashMap<String, BTreeMap<u64, Execution>>,
     /// The orchestrator queue, oldest first.
     pub(crate) messages: Vec<Message>,
+    /// Where instances stand in that queue that were moved behind others (R8.146).
+    pub(crate) moved_to: HashMap<String, u64>,
     /// Locks on instances, by id. Not part of `instances`: a first turn is locked before it has one.
     pub(crate) turn_locks: HashMap<String, Lock>,
     /// The worker queue, oldest first.
@@ -116,11 +118,18 @@ impl Execution {
 pub(crate) struct Lock {
     pub(crate) token: String,
     pub(crate) until_ms: u64,
+    /// Whether a fetch has seen that it ran out.
+    pub(crate) is_over: bool,
 }
 
 impl Lock {
     pub(crate) fn is_valid(&self, now: u64) -> bool {
         now < self.until_ms
+    }
+
+    /// Whether it ran out and no fetch has seen that yet.
+    pub(crate) fn just_ran_out(&self, now: u64) -> bool {
+        !self.is_valid(now) && !self.is_over
     }
 }
 
@@ -134,7 +143,7 @@ impl Tables {
     /// A lock with a token of its own.
     pub(crate) fn fresh_lock(&mut self, now: u64, timeout: Duration) -> Lock {
         let token = format!("lock-{}", self.fresh_number());
-        Lock { token, until_ms: later(now, timeout) }
+        Lock { token, until_ms: later(now, timeout), is_over: false }
     }
 
     /// Keeps what cannot be delivered for somebody to look at.

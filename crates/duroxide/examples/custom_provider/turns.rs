@@ -9,6 +9,8 @@ use super::store::{Tables, decode, encode, later};
 
 /// A row of the orchestrator queue.
 pub(crate) struct Message {
+    /// Place in the queue, given when it gets there.
+    number: u64,
     pub(crate) instance: String,
     /// The message itself, as text; the columns beside it are what the queue has to know of it.
     pub(crate) text: String,
@@ -35,6 +37,7 @@ impl Message {
             return Err(ProviderError::permanent(operation, "an activity is no message"));
         };
         Ok(Self {
+            number: 0,
             instance: instance.to_owned(),
             text: encode(operation, item)?,
             is_start: item.is_start(),
@@ -56,6 +59,12 @@ impl Message {
 pub(crate) type Turn = (OrchestrationItem, String, u32);
 
 impl Tables {
+    /// Puts a message at the end of the queue.
+    pub(crate) fn post(&mut self, mut message: Message) {
+        message.number = self.fresh_number();
+        self.messages.push(message);
+    }
+
     /// Locks the next instance that has something to do (R8.20 – R8.31).
     pub(crate) fn fetch_turn(
         &mut self,
@@ -64,6 +73,7 @@ impl Tables {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Option<Turn> {
         self.give_up_orphans(now);
+        self.move_lost_turns_behind(now);
         loop {
             let instance = self.next_runnable(now, filter)?;
             // Without its unreadable messages another instance may be next, so look again (R8.30).
@@ -86,6 +96,9 @@ impl Tables {
             return Err(invalid_token("abandon_orchestration_item"));
         };
         self.turn_locks.remove(&instance);
+        if delay.is_some_and(|delay| now < later(now, delay)) {
+            self.moved_to.remove(&instance);
+        }
         for message in self.messages.iter_mut().filter(|row| row.batch.as_deref() == Some(token)) {
             message.batch = None;
             if let Some(delay) = delay {
@@ -127,21 +140,52 @@ impl Tables {
         self.turn_locks.get(instance).is_some_and(|lock| lock.is_valid(now))
     }
 
-    /// The owner of the oldest visible message among those that may be fetched.
+    /// The instance that stands first among those that may be fetched.
     fn next_runnable(
         &self,
         now: u64,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Option<String> {
-        let mut owners =
+        let owners =
             self.messages.iter().filter(|row| row.is_visible(now)).map(|row| &row.instance);
         owners
-            .find(|instance| {
+            .filter(|instance| {
                 !self.is_locked(instance, now)
                     && (self.is_known(instance) || self.has_start(instance, now))
                     && self.fits(instance, filter)
             })
+            .min_by_key(|instance| self.position(instance, now))
             .cloned()
+    }
+
+    /// Where an instance stands: with its oldest visible message, unless it was moved behind others.
+    fn position(&self, instance: &str, now: u64) -> Option<u64> {
+        let mut rows = self.messages.iter().filter(|row| row.instance == instance);
+        let oldest = rows.find(|row| row.is_visible(now))?.number;
+        Some(oldest.max(self.moved_to.get(instance).copied().unwrap_or(0)))
+    }
+
+    /// Turns whose lock ran out go behind all others, since they may be what ended their process:
+    /// in the order in which the locks ended, then in that in which they stood (R8.146).
+    fn move_lost_turns_behind(&mut self, now: u64) {
+        let mut moved_to = std::mem::take(&mut self.moved_to);
+        // Who has nothing to read stands nowhere.
+        moved_to.retain(|id, _| self.position(id, now).is_some() || self.is_locked(id, now));
+        self.moved_to = moved_to;
+        let locks = self.turn_locks.iter().filter(|(_, lock)| lock.just_ran_out(now));
+        let mut lost: Vec<_> = locks
+            .map(|(instance, lock)| (lock.until_ms, self.position(instance, now), instance.clone()))
+            .collect();
+        lost.sort();
+        for (_, position, instance) in lost {
+            if let Some(lock) = self.turn_locks.get_mut(&instance) {
+                lock.is_over = true;
+            }
+            if position.is_some() {
+                let last = self.fresh_number();
+                self.moved_to.insert(instance, last);
+            }
+        }
     }
 
     /// Whether the caller can replay the current execution (R8.90, R8.93).

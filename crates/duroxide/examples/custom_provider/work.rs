@@ -68,6 +68,7 @@ impl Tables {
         session: Option<&SessionFetchConfig>,
         tags: &TagFilter,
     ) -> Option<(WorkItem, String, u32)> {
+        self.move_lost_jobs_behind(now);
         loop {
             let at = self.jobs.iter().position(|job| {
                 job.visible_at_ms <= now
@@ -109,7 +110,9 @@ impl Tables {
         };
         let job = self.jobs.remove(at);
         self.touch_session(job.session_id.as_deref(), now);
-        self.messages.extend(outcome);
+        if let Some(outcome) = outcome {
+            self.post(outcome);
+        }
         Ok(())
     }
 
@@ -122,7 +125,9 @@ impl Tables {
     ) -> Result<(), ProviderError> {
         let at = self.held_job("renew_work_item_lock", token, now)?;
         let job = &mut self.jobs[at];
-        job.lock = Some(Lock { token: token.to_owned(), until_ms: later(now, extend_for) });
+        if let Some(lock) = &mut job.lock {
+            lock.until_ms = later(now, extend_for);
+        }
         let session_id = job.session_id.clone();
         self.touch_session(session_id.as_deref(), now);
         Ok(())
@@ -145,6 +150,19 @@ impl Tables {
             job.attempts = job.attempts.saturating_sub(1);
         }
         Ok(())
+    }
+
+    /// Activities whose lock ran out go behind all others, in the order in which the locks ended
+    /// (R8.146).
+    fn move_lost_jobs_behind(&mut self, now: u64) {
+        let just_ran_out =
+            |job: &mut Job| job.lock.as_ref().is_some_and(|lock| lock.just_ran_out(now));
+        let mut lost: Vec<Job> = self.jobs.extract_if(.., just_ran_out).collect();
+        lost.sort_by_key(|job| job.lock.as_ref().map(|lock| lock.until_ms));
+        for lock in lost.iter_mut().filter_map(|job| job.lock.as_mut()) {
+            lock.is_over = true;
+        }
+        self.jobs.extend(lost);
     }
 
     /// Where the activity is that this token is a valid lock on.

@@ -251,6 +251,12 @@ impl Lab {
         self.ok("abandon_orchestration_item", result);
     }
 
+    /// Gives a turn back at once, its attempt counted or not.
+    pub(crate) async fn abandon_with(&self, token: &str, ignore_attempt: bool) {
+        let result = self.abandon_orchestration_item(token, None, ignore_attempt).await;
+        self.ok("abandon_orchestration_item", result);
+    }
+
     // ---- Instances ------------------------------------------------------------------------------
 
     /// Brings an instance into being: one event, status Running.

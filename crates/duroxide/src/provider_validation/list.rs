@@ -415,6 +415,14 @@ macro_rules! __provider_validations {
                 G nobody_shares_what_several_fetch,
                 W several_wait_for_the_first_only,
             }
+            tried {
+                G a_tried_turn_comes_alone,
+                G a_tried_activity_comes_alone,
+                G a_turn_whose_lock_ended_goes_behind,
+                G an_activity_whose_lock_ended_goes_behind,
+                G what_is_given_back_keeps_its_place,
+                G what_was_moved_can_still_be_given_back,
+            }
             succession {
                 G two_turns_are_one_commit,
                 G what_came_meanwhile_is_the_successors,

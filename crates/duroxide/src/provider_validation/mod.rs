@@ -57,6 +57,7 @@ pub mod attempts;
 pub mod wakeups;
 pub mod turn_without_history;
 pub mod several_at_once;
+pub mod tried;
 pub mod succession;
 pub mod direct_turns;
 pub mod two_providers;

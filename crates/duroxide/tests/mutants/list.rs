@@ -172,6 +172,13 @@ mutants! {
     /// The instance with the newest message is served first.
     FetchesNewestTurn => "instance_locking::test_cross_instance_lock_isolation",
 
+    /// Turns that were tried before come together with others.
+    MixesTriedTurns => "tried::a_tried_turn_comes_alone",
+    /// A turn whose lock ran out comes first again.
+    KeepsPlaceOfLostTurns => "tried::a_turn_whose_lock_ended_goes_behind",
+    /// A turn that was given back goes behind the others.
+    MovesGivenBackTurns => "tried::what_is_given_back_keeps_its_place",
+
     // ---- Giving turns back, renewing, sending ---------------------------------------------------
     /// A turn given back stays locked.
     SwallowsAbandon => "lock_expiration::test_abandon_releases_lock_immediately",
@@ -225,6 +232,10 @@ mutants! {
     LooksAtFirstTagOnly => "several_at_once::several_activities_fit_the_tags",
     /// A fetch of several activities waits until there are so many.
     WaitsForSeveral => "several_at_once::several_wait_for_the_first_only",
+    /// Activities that were tried before come together with others.
+    MixesTriedWork => "tried::a_tried_activity_comes_alone",
+    /// An activity whose lock ran out comes first again.
+    KeepsPlaceOfLostWork => "tried::an_activity_whose_lock_ended_goes_behind",
     /// Tags are not filtered.
     IgnoresTags => "tag_filtering::test_default_only_fetches_untagged",
     /// A filter of tags lets untagged activities through, too.

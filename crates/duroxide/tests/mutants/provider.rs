@@ -54,6 +54,16 @@ impl Provider for MutantProvider {
         }))
     }
 
+    async fn fetch_turns(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        self.several_wrong_turns((lock_timeout, poll_timeout), filter, max).await
+    }
+
     async fn ack_orchestration_item(
         &self,
         lock_token: &str,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use duroxide::providers::{
-    DispatcherCapabilityFilter, KvEntry, OrchestrationItem, Provider, ProviderError, WorkItem,
+    DispatcherCapabilityFilter, FetchedTurn, KvEntry, OrchestrationItem, Provider, ProviderError,
+    WorkItem,
 };
 use semver::{Prerelease, Version};
 
@@ -13,6 +14,33 @@ use super::wrapper::{HeldTurn, LONG, MutantProvider};
 type Turn = (OrchestrationItem, String, u32);
 
 impl MutantProvider {
+    /// Others are wrong in what they do with each turn, which is seen best one at a time.
+    pub async fn several_wrong_turns(
+        &self,
+        (lock, mut poll): (Duration, Duration),
+        filter: Option<&DispatcherCapabilityFilter>,
+        max: usize,
+    ) -> Result<Vec<FetchedTurn>, ProviderError> {
+        let mixes = self.is(Mutant::MixesTriedTurns);
+        let max = if mixes || self.mutant.is_none() { max } else { max.min(1) };
+        let mut all = Vec::new();
+        while all.len() < max
+            && let Some(turn) = self.fetch_turn(lock, poll, filter).await?
+        {
+            let is_tried = 1 < turn.attempt_count && !mixes;
+            if is_tried && !all.is_empty() {
+                self.inner.abandon_orchestration_item(&turn.lock_token, None, true).await?;
+                break;
+            }
+            all.push(turn);
+            if is_tried {
+                break;
+            }
+            poll = Duration::ZERO;
+        }
+        Ok(all)
+    }
+
     pub async fn wrong_fetch(
         &self,
         lock: Duration,
@@ -27,6 +55,12 @@ impl MutantProvider {
         let poll = if self.is(Mutant::PollsTooLong) { poll * 3 } else { poll };
         if self.is(Mutant::LocksEverything) && self.somebody_holds_a_turn() {
             return Ok(None);
+        }
+        if self.is(Mutant::KeepsPlaceOfLostTurns) {
+            for (token, _) in self.lost(|notes| &mut notes.turns, |turn| turn.until) {
+                // What was committed or taken by others meanwhile is not given back.
+                let _ = self.inner.abandon_orchestration_item(&token, None, false).await;
+            }
         }
         let mut fetched = self.fetch_filtered(lock, poll, filter).await?;
         if self.is(Mutant::FetchesNewestTurn) && fetched.is_some() && !lock.is_zero() {
@@ -199,6 +233,12 @@ impl MutantProvider {
             Some(Mutant::HalvesAbandonDelay) => delay = delay.map(|delay| delay / 2),
             Some(Mutant::CountsIgnoredTurnAttempts) => ignore_attempt = false,
             Some(Mutant::NeverCountsGivenBackTurns) => ignore_attempt = true,
+            Some(Mutant::MovesGivenBackTurns) if delay.is_none() && !ignore_attempt => {
+                // A lock that runs out moves its turn.
+                if self.inner.renew_orchestration_item_lock(token, Duration::ZERO).await.is_ok() {
+                    return Ok(());
+                }
+            }
             Some(Mutant::DelaysUnlockedMessages) if delay.is_some() => {
                 let instance = self.held(token).map(|turn| turn.instance).unwrap_or_default();
                 self.inner.abandon_orchestration_item(token, None, ignore_attempt).await?;

@@ -39,7 +39,15 @@ impl MutantProvider {
         {
             let in_session =
                 matches!(&job.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
+            let is_tried = 1 < job.2 && !self.is(Mutant::MixesTriedWork);
+            if is_tried && !all.is_empty() {
+                self.inner.abandon_work_item(&job.1, None, true).await?;
+                break;
+            }
             all.push(job);
+            if is_tried {
+                break;
+            }
             if in_session && !self.is(Mutant::BindsSeveralSessions) {
                 break;
             }
@@ -75,6 +83,12 @@ impl MutantProvider {
         };
         let tags = self.wrong_tags(tags, session.is_some());
         let session = self.wrong_session(session, lock);
+        if self.is(Mutant::KeepsPlaceOfLostWork) {
+            for (token, _) in self.lost(|notes| &mut notes.jobs, |until| *until) {
+                // What was answered or taken by others meanwhile is not given back.
+                let _ = self.inner.abandon_work_item(&token, None, false).await;
+            }
+        }
         let mut fetched = self.inner.fetch_work_item(lock, poll, session.as_ref(), &tags).await?;
         if self.is(Mutant::FetchesNewestWork) && fetched.is_some() && !lock.is_zero() {
             let mut older = Vec::new();

@@ -107,6 +107,16 @@ impl MutantProvider {
         self.notes().turns.get(token).cloned()
     }
 
+    /// Takes out of these what was locked until now at the latest.
+    pub fn lost<T>(
+        &self,
+        of: impl FnOnce(&mut Notes) -> &mut HashMap<String, T>,
+        until: impl Fn(&T) -> u64,
+    ) -> Vec<(String, T)> {
+        let now = self.now();
+        of(&mut self.notes()).extract_if(|_, held| until(held) <= now).collect()
+    }
+
     /// Fetches the turn of this instance, with all its messages; its token.
     pub async fn retake(&self, instance: &str) -> Option<String> {
         let (mut found, mut others) = (None, Vec::new());

@@ -51,6 +51,10 @@ macro_rules! is_secret {
 macro_rules! last_position {
     () => {
         "max(0, ifnull((SELECT max(seq) FROM work WHERE seq < 4611686018427387904), 0),
+         ifnull((SELECT max(position) FROM work WHERE typeof(position) = 'integer'
+         AND position < 4611686018427387904), 0),
+         ifnull((SELECT max(moved_to) FROM mailboxes WHERE typeof(moved_to) = 'integer'
+         AND moved_to < 4611686018427387904), 0),
          ifnull((SELECT max(seq) FROM messages WHERE typeof(seq) = 'integer'
          AND seq < 4611686018427387904), 0),
          ifnull((SELECT max(seq) FROM hidden WHERE typeof(seq) = 'integer'
@@ -146,6 +150,8 @@ macro_rules! bad_work {
         concat!(
             "NOT ",
             is_count!("attempts"),
+            " OR NOT ",
+            is_position!("position"),
             " OR typeof(wake_at) NOT IN ('integer', 'null')
              OR NOT ",
             is_secret!("token"),
@@ -169,6 +175,7 @@ macro_rules! bad_mailbox {
             "typeof(state) <> 'integer' OR state NOT IN (0, 1, 2, 3, 4)
              OR typeof(head) NOT IN ('integer', 'null') OR typeof(wake_at) NOT IN ('integer', 'null')
              OR typeof(node) NOT IN ('integer', 'null') OR pin IS NULL OR NOT ", is_pin!("pin"),
+            " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")",
             " OR NOT ", is_secret!("token"), " OR (state = 1) <> (head IS NOT NULL)
              OR (state IN (2, 3) AND wake_at IS NULL) OR (state = 2 AND token IS NULL)
              OR (state = 0 AND EXISTS (SELECT 1 FROM messages m WHERE m.instance = mailboxes.instance)

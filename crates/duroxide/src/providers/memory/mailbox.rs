@@ -21,6 +21,8 @@ pub(super) struct Lock {
     pub(super) token: String,
     /// `None` once it ran out.
     pub(super) held_until: Option<u64>,
+    /// When it ran out, until a fetch has moved the mailbox behind the others (R8.146).
+    pub(super) ran_out_at: Option<u64>,
     /// Sequence numbers of the messages it was taken with (R8.21).
     pub(super) batch: Vec<u64>,
 }
@@ -39,8 +41,9 @@ pub(super) enum Standing {
 pub(super) enum Readiness {
     /// Nothing: no visible message, locked, or its start is yet to become visible.
     Resting,
-    /// A turn can be fetched; the queue position is that of the oldest visible message (R8.20).
-    Runnable { pin: Option<Version>, oldest: u64 },
+    /// A turn can be fetched; its position among the others is that of the oldest visible message
+    /// (R8.20), unless it was moved behind (R8.146).
+    Runnable { pin: Option<Version>, position: u64 },
     /// Messages for nobody, which a start may yet follow (R8.29).
     Aside,
     /// Queue messages for nobody (R8.28).
@@ -55,6 +58,8 @@ pub(super) struct Mailbox {
     /// By the time they become visible, then queue order.
     pub(super) hidden: BTreeMap<(u64, u64), Message>,
     pub(super) lock: Option<Lock>,
+    /// Position behind those that were fetchable when a lock was found to have run out (R8.146).
+    moved_to: Option<u64>,
     visible_starts: usize,
     visible_queue_messages: usize,
     hidden_starts: usize,
@@ -73,10 +78,14 @@ impl Mailbox {
         }
     }
 
-    /// Lets time pass: the lock runs out, messages become visible.
-    pub(super) fn catch_up(&mut self, now: u64) {
-        if let Some(lock) = &mut self.lock {
-            lock.held_until = lock.held_until.filter(|until| now < *until);
+    /// Lets time pass: the lock runs out, messages become visible. Returns whether the lock did.
+    pub(super) fn catch_up(&mut self, now: u64) -> bool {
+        let mut ran_out = false;
+        if let Some(lock) = &mut self.lock
+            && let Some(until) = lock.held_until.take_if(|until| *until <= now)
+        {
+            lock.ran_out_at = Some(until);
+            ran_out = true;
         }
         while let Some(first) = self.hidden.first_entry()
             && first.key().0 <= now
@@ -85,6 +94,7 @@ impl Mailbox {
             self.hidden_starts -= usize::from(message.item.is_start());
             self.put(sequence, message, now);
         }
+        ran_out
     }
 
     /// Locks all visible messages and counts the attempt (R8.21). Returns them with the highest
@@ -96,7 +106,7 @@ impl Mailbox {
             max_attempts = max_attempts.max(message.attempts);
         }
         let batch = self.visible.keys().copied().collect();
-        self.lock = Some(Lock { token, held_until: Some(until), batch });
+        self.lock = Some(Lock { token, held_until: Some(until), ran_out_at: None, batch });
         let items = self.visible.values().map(|message| message.item.clone()).collect();
         (items, max_attempts)
     }
@@ -104,6 +114,7 @@ impl Mailbox {
     /// Takes out the locked messages and the lock (R8.42, R8.54).
     pub(super) fn consume(&mut self) -> Vec<(u64, Message)> {
         let batch = self.unlock();
+        self.moved_to = None;
         batch.into_iter().filter_map(|sequence| Some((sequence, self.take(sequence)?))).collect()
     }
 
@@ -126,6 +137,9 @@ impl Mailbox {
     /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the
     /// attempt uncounted, if that is asked for. Other messages are left alone.
     pub(super) fn abandon(&mut self, hide_until: Option<u64>, uncount: bool, now: u64) {
+        if hide_until.is_some_and(|until| now < until) {
+            self.moved_to = None;
+        }
         for sequence in self.unlock() {
             if let Some(mut message) = self.take(sequence) {
                 message.attempts = message.attempts.saturating_sub(u32::from(uncount));
@@ -154,14 +168,14 @@ impl Mailbox {
 
     /// What can be done with the mailbox now.
     pub(super) fn readiness(&self, standing: &Standing) -> Readiness {
-        let Some((&oldest, _)) = self.visible.first_key_value() else { return Readiness::Resting };
+        let Some(position) = self.position() else { return Readiness::Resting };
         if self.held_until().is_some() {
             return Readiness::Resting;
         }
         match standing {
-            Standing::Known(pin) => Readiness::Runnable { pin: pin.clone(), oldest },
+            Standing::Known(pin) => Readiness::Runnable { pin: pin.clone(), position },
             Standing::Unknown if 0 < self.visible_starts => {
-                Readiness::Runnable { pin: None, oldest }
+                Readiness::Runnable { pin: None, position }
             }
             Standing::Unknown if 0 < self.hidden_starts => Readiness::Resting,
             Standing::Unknown if self.visible_queue_messages == self.visible.len() => {
@@ -169,6 +183,30 @@ impl Mailbox {
             }
             Standing::Unknown => Readiness::Aside,
         }
+    }
+
+    /// Where it stands among the others, if it has anything to read.
+    pub(super) fn position(&self) -> Option<u64> {
+        let (oldest, _) = self.visible.first_key_value()?;
+        Some(self.moved_to.map_or(*oldest, |moved_to| moved_to.max(*oldest)))
+    }
+
+    /// Moves it behind those that are fetchable (R8.146).
+    pub(super) fn move_to(&mut self, position: u64) {
+        self.moved_to = Some(position);
+        if let Some(lock) = &mut self.lock {
+            lock.ran_out_at = None;
+        }
+    }
+
+    /// Nothing is left that could be fetched, so nothing stands anywhere.
+    pub(super) fn forget_position(&mut self) {
+        self.moved_to = None;
+    }
+
+    /// Whether what a fetch would give has been fetched before (R8.146).
+    pub(super) fn is_tried(&self) -> bool {
+        self.visible.values().any(|message| 0 < message.attempts)
     }
 
     /// Until when the lock holds, if it does.

@@ -145,10 +145,10 @@ impl MemoryProvider {
     pub fn expire_locks(&self) {
         self.with(|inner, now| {
             for id in inner.state.messages.locked() {
-                inner.state.messages.expire(&id);
+                inner.state.messages.expire(&id, now);
                 inner.state.settle(&id, now);
             }
-            inner.state.work.expire_locks();
+            inner.state.work.expire_locks(now);
         });
     }
 

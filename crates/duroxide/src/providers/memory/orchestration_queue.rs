@@ -21,12 +21,14 @@ pub(super) struct OrchestrationQueue {
     slots: HashMap<Id, Slot>,
     /// Who holds which token, run out or not.
     tokens: HashMap<String, Id>,
-    /// Instances to serve, by pin, then by their oldest visible message.
+    /// Instances to serve, by pin, then by their position.
     runnable: BTreeMap<Option<Version>, BTreeMap<u64, Id>>,
     /// Instances that only queue messages speak of.
     undeliverable: BTreeSet<Id>,
     /// When which mailbox changes by itself.
     timers: BTreeSet<(u64, Id)>,
+    /// Instances whose lock ran out, which no fetch has seen yet.
+    ran_out: Vec<Id>,
     /// Starts of children that nobody has begun, by the parent they name: place and addressee.
     starts: HashMap<String, BTreeMap<u64, Id>>,
     /// Instances that became runnable since this was last asked.
@@ -52,6 +54,7 @@ impl OrchestrationQueue {
             runnable: BTreeMap::new(),
             undeliverable: BTreeSet::new(),
             timers: BTreeSet::new(),
+            ran_out: Vec::new(),
             starts: HashMap::new(),
             awakened: Vec::new(),
             next_sequence: 1,
@@ -77,7 +80,7 @@ impl OrchestrationQueue {
     pub(super) fn oldest_runnable(&self, accepts: impl Fn(Option<&Version>) -> bool) -> Option<Id> {
         let accepted = self.runnable.iter().filter(|(pin, _)| accepts(pin.as_ref()));
         let heads = accepted.filter_map(|(_, instances)| instances.first_key_value());
-        heads.min_by_key(|(oldest, _)| **oldest).map(|(_, id)| Id::clone(id))
+        heads.min_by_key(|(position, _)| **position).map(|(_, id)| Id::clone(id))
     }
 
     /// Locks an instance with its visible messages (R8.21): the messages and the attempt count.
@@ -155,10 +158,39 @@ impl OrchestrationQueue {
     }
 
     /// Ends an instance's lock before its time.
-    pub(super) fn expire(&mut self, id: &Id) {
+    pub(super) fn expire(&mut self, id: &Id, now: u64) {
         if let Some(lock) = self.slots.get_mut(id).and_then(|slot| slot.mailbox.lock.as_mut()) {
-            lock.held_until = None;
+            lock.held_until = Some(now);
         }
+    }
+
+    /// Instances whose lock ran out since the last call, to be moved behind the others: in the order
+    /// in which the locks ended, then in that in which they stood (R8.146).
+    pub(super) fn take_ran_out(&mut self) -> Vec<Id> {
+        let ran_out = std::mem::take(&mut self.ran_out).into_iter();
+        let mut ran_out: Vec<_> = ran_out
+            .filter_map(|id| {
+                let mailbox = &self.slots.get(&id)?.mailbox;
+                let ended_at = mailbox.lock.as_ref()?.ran_out_at?;
+                Some((ended_at, mailbox.position()?, id))
+            })
+            .collect();
+        ran_out.sort_unstable();
+        ran_out.dedup();
+        ran_out.into_iter().map(|(_, _, id)| id).collect()
+    }
+
+    /// Moves an instance behind those that are fetchable.
+    pub(super) fn move_behind(&mut self, id: &Id) {
+        let position = self.skip_position();
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.mailbox.move_to(position);
+        }
+    }
+
+    /// Whether what a fetch of this instance would give has been fetched before.
+    pub(super) fn is_tried(&self, id: &Id) -> bool {
+        self.mailbox(id).is_some_and(Mailbox::is_tried)
     }
 
     /// Removes a mailbox with its lock; how many messages it had.
@@ -179,7 +211,12 @@ impl OrchestrationQueue {
     /// start (R8.29).
     pub(super) fn settle(&mut self, id: &Id, standing: &Standing, now: u64) -> Vec<Message> {
         let Some(slot) = self.slots.get_mut(id) else { return Vec::new() };
-        slot.mailbox.catch_up(now);
+        if slot.mailbox.catch_up(now) {
+            self.ran_out.push(Id::clone(id));
+        }
+        if slot.mailbox.visible.is_empty() && slot.mailbox.held_until().is_none() {
+            slot.mailbox.forget_position();
+        }
         let mut overdue = Vec::new();
         let mut readiness = slot.mailbox.readiness(standing);
         if readiness == Readiness::Aside && self.orphan_retention_ms <= now {
@@ -263,9 +300,9 @@ impl OrchestrationQueue {
             self.timers.remove(&(at, Id::clone(id)));
         }
         match readiness {
-            Readiness::Runnable { pin, oldest } => {
+            Readiness::Runnable { pin, position } => {
                 if let Some(instances) = self.runnable.get_mut(pin) {
-                    instances.remove(oldest);
+                    instances.remove(position);
                     if instances.is_empty() {
                         self.runnable.remove(pin);
                     }
@@ -284,12 +321,12 @@ impl OrchestrationQueue {
             self.timers.insert((at, Id::clone(id)));
         }
         match now {
-            Readiness::Runnable { pin, oldest } => {
+            Readiness::Runnable { pin, position } => {
                 // A pin changes in a commit only, so never while the instance can be fetched.
                 if !matches!(before, Readiness::Runnable { .. }) {
                     self.awakened.push(Id::clone(id));
                 }
-                self.runnable.entry(pin).or_default().insert(oldest, Id::clone(id));
+                self.runnable.entry(pin).or_default().insert(position, Id::clone(id));
             }
             Readiness::Undeliverable => {
                 self.undeliverable.insert(Id::clone(id));

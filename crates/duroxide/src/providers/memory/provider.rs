@@ -33,7 +33,8 @@ impl Provider for MemoryProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let turn = self.poll_turn(lock_timeout, poll_timeout, filter, true).await;
+        let wants = turn_wants(lock_timeout, filter, true);
+        let turn = self.poll_turn(wants.as_ref(), poll_timeout).await;
         Ok(turn.map(|turn| (turn.item, turn.lock_token, turn.attempt_count)))
     }
 
@@ -125,7 +126,8 @@ impl Provider for MemoryProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        Ok(self.poll_work(lock_timeout, poll_timeout, session, tag_filter).await)
+        let wants = work_wants(lock_timeout, session, tag_filter);
+        Ok(self.poll_work(&wants, poll_timeout).await)
     }
 
     async fn ack_work_item(
@@ -221,7 +223,8 @@ impl Provider for MemoryProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
-        Ok(self.poll_turn(lock_timeout, poll_timeout, filter, false).await)
+        let wants = turn_wants(lock_timeout, filter, false);
+        Ok(self.poll_turn(wants.as_ref(), poll_timeout).await)
     }
 
     async fn fetch_turns(
@@ -232,11 +235,17 @@ impl Provider for MemoryProvider {
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let mut turns = Vec::new();
+        let mut wants = turn_wants(lock_timeout, filter, false);
         let mut patience = poll_timeout;
         while turns.len() < max
-            && let Some(turn) = self.poll_turn(lock_timeout, patience, filter, false).await
+            && let Some(turn) = self.poll_turn(wants.as_ref(), patience).await
         {
+            let is_tried = 1 < turn.attempt_count;
             turns.push(turn);
+            if is_tried {
+                break;
+            }
+            wants = wants.map(|wants| TurnWants { in_company: true, ..wants });
             patience = Duration::ZERO;
         }
         Ok(turns)
@@ -251,16 +260,17 @@ impl Provider for MemoryProvider {
         max: usize,
     ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
         let mut all = Vec::new();
+        let mut wants = work_wants(lock_timeout, session, tag_filter);
         let mut patience = poll_timeout;
         while all.len() < max
-            && let Some(work) = self.poll_work(lock_timeout, patience, session, tag_filter).await
+            && let Some(work) = self.poll_work(&wants, patience).await
         {
-            let is_bound = is_bound(&work.0);
+            let is_last = is_bound(&work.0) || 1 < work.2;
             all.push(work);
-            patience = Duration::ZERO;
-            if is_bound {
+            if is_last {
                 break;
             }
+            (wants.in_company, patience) = (true, Duration::ZERO);
         }
         Ok(all)
     }
@@ -327,43 +337,55 @@ impl Provider for MemoryProvider {
 impl MemoryProvider {
     async fn poll_work(
         &self,
-        lock_timeout: Duration,
+        wants: &WorkWants,
         poll_timeout: Duration,
-        session: Option<&SessionFetchConfig>,
-        tag_filter: &TagFilter,
     ) -> Option<(WorkItem, String, u32)> {
-        if *tag_filter == TagFilter::None {
+        if wants.tags == TagFilter::None {
             // R8.79. Waiting keeps the caller from asking again and again.
             tokio::time::sleep(poll_timeout).await;
             return None;
         }
-        let wants = WorkWants {
-            lock_ms: millis(lock_timeout),
-            tags: tag_filter.clone(),
-            session: session.cloned(),
-        };
-        let work = poll::<Work>(self, &wants, poll_timeout).await?;
+        let work = poll::<Work>(self, wants, poll_timeout).await?;
         Some((work.item, work.token, work.attempts))
     }
 
     async fn poll_turn(
         &self,
-        lock_timeout: Duration,
+        wants: Option<&TurnWants>,
         poll_timeout: Duration,
-        filter: Option<&DispatcherCapabilityFilter>,
-        with_history: bool,
     ) -> Option<FetchedTurn> {
-        // R8.90: the first range counts; a filter without one lets nothing through.
-        let pins = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
-            Some(None) => {
-                tokio::time::sleep(poll_timeout).await;
-                return None;
-            }
-            Some(Some(range)) => Some(range.clone()),
-            None => None,
+        let Some(wants) = wants else {
+            tokio::time::sleep(poll_timeout).await;
+            return None;
         };
-        let wants = TurnWants { lock_ms: millis(lock_timeout), pins, with_history };
-        poll::<Turns>(self, &wants, poll_timeout).await
+        poll::<Turns>(self, wants, poll_timeout).await
+    }
+}
+
+/// What a fetch of turns asks for; `None` if its filter lets nothing through.
+fn turn_wants(
+    lock_timeout: Duration,
+    filter: Option<&DispatcherCapabilityFilter>,
+    with_history: bool,
+) -> Option<TurnWants> {
+    // R8.90: the first range counts.
+    let pins = match filter {
+        Some(filter) => Some(filter.supported_duroxide_versions.first()?.clone()),
+        None => None,
+    };
+    Some(TurnWants { lock_ms: millis(lock_timeout), pins, with_history, in_company: false })
+}
+
+fn work_wants(
+    lock_timeout: Duration,
+    session: Option<&SessionFetchConfig>,
+    tag_filter: &TagFilter,
+) -> WorkWants {
+    WorkWants {
+        lock_ms: millis(lock_timeout),
+        tags: tag_filter.clone(),
+        session: session.cloned(),
+        in_company: false,
     }
 }
 

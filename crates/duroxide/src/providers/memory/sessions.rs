@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::shelf::Shelf;
+use super::shelf::{Place, Shelf};
 use crate::providers::{SessionFetchConfig, TagFilter};
 
 /// One owner's claim on a session.
@@ -49,7 +49,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// The oldest row that this owner may fetch (R8.81).
-    pub(super) fn oldest(&self, tags: &TagFilter, owner: &str) -> Option<u64> {
+    pub(super) fn oldest(&self, tags: &TagFilter, owner: &str) -> Option<Place> {
         let owned = self.owned.get(owner).and_then(|shelf| shelf.oldest(tags));
         owned.into_iter().chain(self.free.oldest(tags)).min()
     }
@@ -75,13 +75,13 @@ impl Sessions {
     }
 
     /// A row of the session can be fetched from now on.
-    pub(super) fn insert_ready(&mut self, session_id: &str, tag: Option<&str>, sequence: u64) {
-        self.change(session_id, |session| session.ready.insert(tag, sequence));
+    pub(super) fn insert_ready(&mut self, session_id: &str, tag: Option<&str>, place: Place) {
+        self.change(session_id, |session| session.ready.insert(tag, place));
     }
 
     /// A row of the session cannot be fetched any more.
-    pub(super) fn remove_ready(&mut self, session_id: &str, tag: Option<&str>, sequence: u64) {
-        self.change(session_id, |session| session.ready.remove(tag, sequence));
+    pub(super) fn remove_ready(&mut self, session_id: &str, tag: Option<&str>, place: Place) {
+        self.change(session_id, |session| session.ready.remove(tag, place));
     }
 
     /// Claims or refreshes the lease (R8.82).
@@ -139,7 +139,9 @@ impl Sessions {
     /// The oldest ready row of each tag in a session.
     pub(super) fn heads(&self, session_id: &str) -> Vec<u64> {
         let session = self.by_id.get(session_id);
-        session.map_or_else(Vec::new, |session| session.ready.heads().map(|(_, s)| s).collect())
+        session.map_or_else(Vec::new, |session| {
+            session.ready.heads().map(|(_, place)| place.1).collect()
+        })
     }
 
     /// Sessions with a valid lease, and when it ends.
@@ -164,7 +166,7 @@ impl Sessions {
             Some(owner) => self.owned.entry(owner.clone()).or_default(),
             None => &mut self.free,
         };
-        session.ready.heads().for_each(|(tag, sequence)| shelf.remove(tag, sequence));
+        session.ready.heads().for_each(|(tag, place)| shelf.remove(tag, place));
         if let Some(owner) = owner
             && shelf.is_empty()
         {
@@ -177,7 +179,7 @@ impl Sessions {
             Some(owner) => self.owned.entry(owner.to_owned()).or_default(),
             None => &mut self.free,
         };
-        session.ready.heads().for_each(|(tag, sequence)| shelf.insert(tag, sequence));
+        session.ready.heads().for_each(|(tag, place)| shelf.insert(tag, place));
     }
 
     fn lease_mut(&mut self, session_id: &str) -> Option<&mut Lease> {

@@ -19,6 +19,9 @@ pub(super) struct TurnWants {
     /// Pins it can replay; `None` is all (R8.90).
     pub(super) pins: Option<SemverRange>,
     pub(super) with_history: bool,
+    /// Whether it is to be handed out together with others: then nothing that was tried before
+    /// (R8.146).
+    pub(super) in_company: bool,
 }
 
 impl TurnWants {
@@ -40,7 +43,11 @@ impl State {
         now: u64,
     ) -> Option<(Id, FetchedTurn)> {
         self.bury_undeliverable(now);
+        self.move_turns_behind(now);
         let id = self.messages.oldest_runnable(|pin| wants.accepts(pin))?;
+        if wants.in_company && self.messages.is_tried(&id) {
+            return None;
+        }
         let lock_token = new_token();
         let until = now.saturating_add(wants.lock_ms);
         let (messages, attempt_count) = self.messages.lock(&id, &lock_token, until);
@@ -64,6 +71,14 @@ impl State {
             history_included: wants.with_history || last_event_id == 0,
         };
         Some((id, turn))
+    }
+
+    /// Moves the instances whose locks ran out behind all others (R8.146).
+    fn move_turns_behind(&mut self, now: u64) {
+        for id in self.messages.take_ran_out() {
+            self.messages.move_behind(&id);
+            self.settle(&id, now);
+        }
     }
 
     /// Gives a turn back (R8.65 – R8.67).

@@ -6,6 +6,7 @@ use duroxide_core::model::{WorkItem, kind_of};
 
 use super::millis;
 use super::sessions::Claim;
+use super::shelf::Place;
 use super::state::State;
 use super::worker_queue::{Phase, WorkRow, WorkerQueue, check_work};
 use crate::providers::Refusal;
@@ -17,6 +18,9 @@ pub(super) struct WorkWants {
     pub(super) lock_ms: u64,
     pub(super) tags: TagFilter,
     pub(super) session: Option<SessionFetchConfig>,
+    /// Whether it is to be handed out together with others: then nothing that was tried before
+    /// (R8.146).
+    pub(super) in_company: bool,
 }
 
 /// A locked activity.
@@ -56,7 +60,11 @@ impl State {
         new_token: impl FnOnce() -> String,
         now: u64,
     ) -> Option<(u64, TakenWork)> {
-        let sequence = self.work.oldest(wants)?;
+        self.work.move_behind();
+        let (_, sequence) = self.work.oldest(wants)?;
+        if wants.in_company && self.work.rows.get(&sequence).is_some_and(|row| 0 < row.attempts) {
+            return None;
+        }
         let token = new_token();
         self.work.lock(sequence, &token, now.saturating_add(wants.lock_ms));
         let row = self.work.rows.get(&sequence)?;
@@ -149,7 +157,7 @@ impl WorkerQueue {
     }
 
     /// The oldest row that can be fetched (R8.70).
-    fn oldest(&self, wants: &WorkWants) -> Option<u64> {
+    fn oldest(&self, wants: &WorkWants) -> Option<Place> {
         let sessionless = self.sessionless.oldest(&wants.tags);
         let in_sessions = wants
             .session

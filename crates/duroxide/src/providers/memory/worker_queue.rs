@@ -21,6 +21,8 @@ pub(super) struct WorkRow {
     /// Token of the last fetch, while its lock holds and after (R8.76).
     pub(super) token: Option<String>,
     pub(super) phase: Phase,
+    /// Where it stands among the others.
+    position: u64,
 }
 
 /// Whether a row can be fetched, as far as it alone is concerned.
@@ -56,6 +58,8 @@ pub(super) struct WorkerQueue {
     tokens: HashMap<String, u64>,
     by_activity: BTreeSet<(Activity, u64)>,
     timers: BTreeSet<(u64, Due)>,
+    /// Rows whose lock ran out, with the time, which no fetch has seen yet.
+    ran_out: Vec<(u64, u64)>,
     /// Rows that became fetchable for somebody since this was last asked.
     awakened: Vec<u64>,
     last_sequence: u64,
@@ -69,6 +73,8 @@ impl WorkerQueue {
         else {
             return; // Checked by `check_work` before.
         };
+        self.last_sequence += 1;
+        let sequence = self.last_sequence;
         let row = WorkRow {
             activity: (Id::clone(id), *execution_id, *activity_id),
             tag: tag.clone(),
@@ -76,10 +82,9 @@ impl WorkerQueue {
             attempts: 0,
             token: None,
             phase: Phase::Hidden(0),
+            position: sequence,
             item,
         };
-        self.last_sequence += 1;
-        let sequence = self.last_sequence;
         if let Some(session) = &row.session {
             self.sessions.add_row(session);
         }
@@ -92,20 +97,20 @@ impl WorkerQueue {
     pub(super) fn set_phase(&mut self, sequence: u64, phase: Phase) {
         let Some(row) = self.rows.get_mut(&sequence) else { return };
         let before = std::mem::replace(&mut row.phase, phase);
-        let tag = row.tag.as_deref();
+        let (tag, place) = (row.tag.as_deref(), (row.position, sequence));
         match (before, &row.session) {
             (Phase::Hidden(at) | Phase::Locked(at), _) => {
                 self.timers.remove(&(at, Due::Row(sequence)));
             }
-            (Phase::Ready, None) => self.sessionless.remove(tag, sequence),
-            (Phase::Ready, Some(session)) => self.sessions.remove_ready(session, tag, sequence),
+            (Phase::Ready, None) => self.sessionless.remove(tag, place),
+            (Phase::Ready, Some(session)) => self.sessions.remove_ready(session, tag, place),
         }
         match (phase, &row.session) {
             (Phase::Hidden(at) | Phase::Locked(at), _) => {
                 self.timers.insert((at, Due::Row(sequence)));
             }
-            (Phase::Ready, None) => self.sessionless.insert(tag, sequence),
-            (Phase::Ready, Some(session)) => self.sessions.insert_ready(session, tag, sequence),
+            (Phase::Ready, None) => self.sessionless.insert(tag, place),
+            (Phase::Ready, Some(session)) => self.sessions.insert_ready(session, tag, place),
         }
         if phase == Phase::Ready {
             self.awakened.push(sequence);
@@ -182,7 +187,7 @@ impl WorkerQueue {
             && at <= now
         {
             match due {
-                Due::Row(sequence) => self.set_phase(sequence, Phase::Ready),
+                Due::Row(sequence) => self.end_phase(sequence, at),
                 Due::Lease(ref session) => {
                     self.sessions.lapse(session);
                     self.announce_heads(session);
@@ -192,11 +197,42 @@ impl WorkerQueue {
         }
     }
 
+    /// Moves rows whose locks ran out behind all others: in the order in which the locks ended, then
+    /// in that in which the rows stood (R8.146).
+    pub(super) fn move_behind(&mut self) {
+        let ran_out = std::mem::take(&mut self.ran_out).into_iter();
+        let mut ran_out: Vec<(u64, u64, u64)> = ran_out
+            .filter_map(|(ended_at, sequence)| {
+                let row = self.rows.get(&sequence)?;
+                // Not what was given back meanwhile.
+                row.token.as_ref().map(|_| (ended_at, row.position, sequence))
+            })
+            .collect();
+        ran_out.sort_unstable();
+        for (_, _, sequence) in ran_out {
+            self.last_sequence += 1;
+            let position = self.last_sequence;
+            self.set_phase(sequence, Phase::Hidden(0));
+            if let Some(row) = self.rows.get_mut(&sequence) {
+                row.position = position;
+            }
+            self.set_phase(sequence, Phase::Ready);
+        }
+    }
+
+    /// A row becomes visible, or its lock ends.
+    fn end_phase(&mut self, sequence: u64, at: u64) {
+        if self.rows.get(&sequence).is_some_and(|row| matches!(row.phase, Phase::Locked(_))) {
+            self.ran_out.push((at, sequence));
+        }
+        self.set_phase(sequence, Phase::Ready);
+    }
+
     /// Ends all locks and leases before their time.
-    pub(super) fn expire_locks(&mut self) {
+    pub(super) fn expire_locks(&mut self, now: u64) {
         let rows = self.rows.iter().filter(|(_, row)| matches!(row.phase, Phase::Locked(_)));
         let locked: Vec<u64> = rows.map(|(sequence, _)| *sequence).collect();
-        locked.into_iter().for_each(|sequence| self.set_phase(sequence, Phase::Ready));
+        locked.into_iter().for_each(|sequence| self.end_phase(sequence, now));
         for (session, until) in self.sessions.leases() {
             self.sessions.lapse(&session);
             self.move_lease_timer(&session, Some(until), None);

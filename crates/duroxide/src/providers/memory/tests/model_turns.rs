@@ -11,6 +11,7 @@ use crate::random::Random;
 
 /// A message as the rules speak of it.
 struct Row {
+    number: u64,
     instance: String,
     item: WorkItem,
     visible_at: u64,
@@ -18,11 +19,16 @@ struct Row {
     tag: Option<String>,
 }
 
-/// The rules R8.20 – R8.29, R8.42, R8.54, R8.65 – R8.68, R8.90, read aloud.
+/// The rules R8.20 – R8.29, R8.42, R8.54, R8.65 – R8.68, R8.90, R8.146, read aloud.
 #[derive(Default)]
 struct Model {
     rows: Vec<Row>,
     locks: HashMap<String, (String, u64)>,
+    /// Locks that ran out, as fetches have seen.
+    seen: Vec<String>,
+    /// Positions of instances that were moved behind others.
+    moved: HashMap<String, u64>,
+    last_number: u64,
     pins: HashMap<String, &'static str>,
 }
 
@@ -34,6 +40,44 @@ impl Model {
     fn visible(&self, instance: &str, now: u64) -> Vec<&Row> {
         let ours = self.rows.iter().filter(|row| row.instance == instance);
         ours.filter(|row| row.visible_at <= now).collect()
+    }
+
+    fn fresh_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Where an instance stands among the others.
+    fn position(&self, instance: &str, now: u64) -> Option<u64> {
+        let oldest = self.visible(instance, now).first()?.number;
+        Some(oldest.max(self.moved.get(instance).copied().unwrap_or(0)))
+    }
+
+    /// Whose lock ran out goes behind the others; who has nothing to read stands nowhere.
+    fn move_behind(&mut self, now: u64) {
+        let ran_out = self
+            .locks
+            .iter()
+            .filter(|(_, (token, until))| *until <= now && !self.seen.contains(token));
+        let ran_out = ran_out.filter_map(|(instance, (token, until))| {
+            Some((*until, self.position(instance, now)?, instance.clone(), token.clone()))
+        });
+        let mut ran_out: Vec<_> = ran_out.collect();
+        ran_out.sort();
+        for (_, _, instance, token) in ran_out {
+            let position = self.fresh_number();
+            self.moved.insert(instance, position);
+            self.seen.push(token);
+        }
+    }
+
+    fn forget_positions(&mut self, now: u64) {
+        let moved: Vec<String> = self.moved.keys().cloned().collect();
+        for instance in moved {
+            if self.visible(&instance, now).is_empty() && !self.is_locked(&instance, now) {
+                self.moved.remove(&instance);
+            }
+        }
     }
 
     fn can_run(&self, instance: &str, range: Option<&str>, now: u64) -> bool {
@@ -62,9 +106,14 @@ impl Model {
         {
             self.rows.retain(|row| row.instance != instance || now < row.visible_at);
         }
-        let mut visible = self.rows.iter().filter(|row| row.visible_at <= now);
-        let instance =
-            visible.find(|row| self.can_run(&row.instance, range, now))?.instance.clone();
+        self.forget_positions(now);
+        self.move_behind(now);
+        let visible = self.rows.iter().filter(|row| row.visible_at <= now);
+        let instance = visible
+            .filter(|row| self.can_run(&row.instance, range, now))
+            .min_by_key(|row| self.position(&row.instance, now))?
+            .instance
+            .clone();
         let mut batch = Vec::new();
         let mut attempts = 0;
         for row in self.rows.iter_mut().filter(|row| row.instance == instance) {
@@ -123,7 +172,8 @@ impl Pair {
         let delay = [0, 0, 0, 30][self.pick(4)];
         self.lab.send_later(item.clone(), delay).await;
         let visible_at = self.lab.now() + delay;
-        self.model.rows.push(Row { instance, item, visible_at, attempts: 0, tag: None });
+        let number = self.model.fresh_number();
+        self.model.rows.push(Row { number, instance, item, visible_at, attempts: 0, tag: None });
     }
 
     async fn fetch(&mut self) {
@@ -152,6 +202,7 @@ impl Pair {
             let instance = &turn.item.instance;
             self.model.pins.insert(instance.clone(), pin);
             self.model.locks.remove(instance);
+            self.model.moved.remove(instance);
             self.model.rows.retain(|row| row.tag.as_ref() != Some(&turn.lock_token));
         }
     }
@@ -167,6 +218,9 @@ impl Pair {
         assert_eq!(given_back.await.is_ok(), self.model.is_current(&turn));
         if self.model.is_current(&turn) {
             self.model.locks.remove(&turn.item.instance);
+            if delay.is_some() {
+                self.model.moved.remove(&turn.item.instance);
+            }
             let tagged = |row: &&mut Row| row.tag.as_ref() == Some(&turn.lock_token);
             for row in self.model.rows.iter_mut().filter(tagged) {
                 row.tag = None;
@@ -194,6 +248,7 @@ impl Pair {
         if deleted {
             self.model.rows.retain(|row| row.instance != instance);
             self.model.locks.remove(&instance);
+            self.model.moved.remove(&instance);
         }
     }
 }

@@ -27,7 +27,7 @@ struct Lease {
     used: u64,
 }
 
-/// The rules R8.70 – R8.88, read aloud.
+/// The rules R8.70 – R8.88 and R8.146, read aloud.
 #[derive(Default)]
 struct Model {
     rows: Vec<Row>,
@@ -46,8 +46,18 @@ impl Model {
         }
     }
 
+    /// Rows whose lock ran out go behind the others.
+    fn move_behind(&mut self, now: u64) {
+        let ran_out = |row: &mut Row| 0 < row.locked_until && row.locked_until <= now;
+        let mut ran_out: Vec<Row> = self.rows.extract_if(.., ran_out).collect();
+        ran_out.sort_by_key(|row| row.locked_until); // otherwise as they stood
+        ran_out.iter_mut().for_each(|row| row.locked_until = 0);
+        self.rows.extend(ran_out);
+    }
+
     /// Position of the row a fetch should give.
-    fn fetch(&self, tags: &TagFilter, owner: Option<&str>, now: u64) -> Option<usize> {
+    fn fetch(&mut self, tags: &TagFilter, owner: Option<&str>, now: u64) -> Option<usize> {
+        self.move_behind(now);
         self.rows.iter().position(|row| {
             row.visible_at <= now
                 && row.locked_until <= now
