@@ -66,7 +66,8 @@ CREATE TABLE duroxide.history (
 -- anything of an instance holds the lock on this row.
 --   known    a turn can run without a start message
 --   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable
---   head     oldest message, while ready
+--   head     place among those that are ready, while it is: that of the oldest message, or `behind`
+--   behind   place behind all that were ready when a lock ended without its holder (R8.146)
 --   wake_at  end of the lock, or of the patience with messages for nobody
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
@@ -78,6 +79,7 @@ CREATE TABLE duroxide.mailbox (
     state     smallint NOT NULL DEFAULT 0,
     pin       integer NOT NULL DEFAULT 0,
     head      bigint,
+    behind    bigint,
     wake_at   bigint,
     token     uuid,
     node      bigint,
@@ -123,7 +125,8 @@ CREATE INDEX hidden_parent ON duroxide.hidden USING hash (parent) WHERE parent I
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
--- Tags are of any length: the index knows a number made of them. lost: as for messages.
+-- Tags are of any length: the index knows a number made of them. lost: as for messages. position: place
+-- among the others, which is behind all of them when a lock has ended without its holder (R8.146).
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,
     instance   bigint NOT NULL,
@@ -137,11 +140,14 @@ CREATE TABLE duroxide.work (
     tag        text COLLATE "C",
     session    text COLLATE "C",
     lost       bigint[],
+    behind     bigint,
+    position   bigint NOT NULL GENERATED ALWAYS AS (coalesce(behind, seq)) STORED,
     payload    text NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
-CREATE INDEX work_ready ON duroxide.work (tag_key, seq) WHERE wake_at IS NULL AND session IS NULL;
-CREATE INDEX work_ready_sessions ON duroxide.work (seq)
+CREATE INDEX work_ready ON duroxide.work (tag_key, position)
+    WHERE wake_at IS NULL AND session IS NULL;
+CREATE INDEX work_ready_sessions ON duroxide.work (position)
     WHERE wake_at IS NULL AND session IS NOT NULL;
 CREATE INDEX work_wake ON duroxide.work (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX work_session ON duroxide.work USING hash (session) WHERE session IS NOT NULL;

@@ -139,7 +139,8 @@ LANGUAGE plpgsql AS $body$
 BEGIN
     UPDATE duroxide.mailbox m SET
         state = s.state,
-        head = CASE WHEN s.state = 1 THEN s.head END,
+        head = CASE WHEN s.state = 1 THEN greatest(s.head, m.behind) END,
+        behind = CASE WHEN s.head IS NOT NULL THEN m.behind END,
         -- What is undeliverable is due at once.
         wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
     FROM (
@@ -181,15 +182,15 @@ DECLARE
     v_others bigint[];
 BEGIN
     WITH come AS MATERIALIZED (
-        SELECT m.instance, m.known, m.state, m.head, u.any_start, u.all_queue
+        SELECT m.instance, m.known, m.state, m.head, m.behind, u.any_start, u.all_queue
         FROM (
             SELECT u.key, bool_or(u.kind = 1) AS any_start, bool_and(u.kind = 2) AS all_queue
             FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u
         JOIN duroxide.mailbox m ON m.instance = u.key),
     ready AS (
-        UPDATE duroxide.mailbox m SET state = 1, head = (
+        UPDATE duroxide.mailbox m SET state = 1, head = greatest(m.behind, (
             SELECT q.seq FROM duroxide.message q
-            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1)
+            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1))
         FROM come c
         WHERE m.instance = c.instance AND c.state = 0 AND CASE WHEN c.known
             THEN EXISTS (SELECT FROM duroxide.message q WHERE q.instance = c.instance)
@@ -199,8 +200,8 @@ BEGIN
     SELECT array_agg(c.instance) INTO v_others FROM come c
     WHERE NOT c.known AND (c.state = 0 AND c.instance NOT IN (SELECT r.instance FROM ready r)
         OR c.state = 3 AND c.any_start OR c.state = 4 AND NOT c.all_queue)
-    OR c.state = 1 AND EXISTS (SELECT FROM duroxide.message q
-        WHERE q.instance = c.instance AND q.seq < c.head);
+    OR c.state = 1 AND coalesce(c.behind < c.head, true) AND EXISTS (
+        SELECT FROM duroxide.message q WHERE q.instance = c.instance AND q.seq < c.head);
     IF v_others IS NOT NULL THEN
         PERFORM duroxide.settle(v_others, p_retention);
     END IF;

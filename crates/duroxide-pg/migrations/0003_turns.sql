@@ -29,6 +29,21 @@ BEGIN
 END
 $body$;
 
+-- Puts mailboxes whose locks ended without their holders behind all that are ready (R8.146), in the
+-- order in which the locks ended, then in that in which they were.
+CREATE FUNCTION duroxide.put_behind(p_keys bigint[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.mailbox m SET behind = o.place
+    FROM (
+        SELECT s.instance, nextval('duroxide.positions'::regclass) AS place FROM (
+            SELECT b.instance FROM duroxide.mailbox b
+            WHERE b.instance = ANY (p_keys) AND b.state = 2
+            ORDER BY b.wake_at, greatest(b.taken[1], b.behind)) s) o
+    WHERE m.instance = o.instance;
+END
+$body$;
+
 -- Lets time pass: messages become due, locks end, patience ends. Mailboxes that somebody is busy
 -- with are left for the next look. A step brings about so much at most, and then there is another.
 CREATE FUNCTION duroxide.advance(p_now bigint, p_retention bigint) RETURNS void
@@ -65,6 +80,7 @@ BEGIN
             SELECT m.instance FROM duroxide.mailbox m WHERE m.wake_at <= p_now
             ORDER BY m.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         PERFORM duroxide.count_attempts(v_keys);
+        PERFORM duroxide.put_behind(v_keys);
         PERFORM duroxide.give_up(v_keys, p_now, p_retention);
         PERFORM duroxide.settle(v_keys, p_retention);
     END IF;
@@ -107,8 +123,8 @@ BEGIN
 END
 $body$;
 
--- Locks up to `p_max` instances with all their messages, those with the oldest first (R8.20, R8.21),
--- with one secret for all, which the caller makes up: it can give back what it never heard of.
+-- Locks up to `p_max` instances with their messages, those with the oldest first (R8.20, R8.21). One
+-- that was tried before is alone (R8.146). With one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
 -- there are pins the caller does not know: then it has to ask again. `more`: there may be more. The ends of the locks taken here
@@ -127,6 +143,7 @@ DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_pins integer[] := p_pins;
     v_keys bigint[];
+    v_found integer;
     v_count bigint;
     v_due bigint;
     v_more boolean;
@@ -165,18 +182,27 @@ BEGIN
             NULL::bigint[];
         RETURN;
     END IF;
-    UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
-        token = p_token, node = p_node, counted = false,
-        taken = array(
-            SELECT q.seq FROM duroxide.message q WHERE q.instance = m.instance ORDER BY q.seq)
-    WHERE m.instance = ANY (v_keys);
-    v_more := cardinality(v_keys) = p_max
+    v_found := cardinality(v_keys);
+    WITH found AS (
+        SELECT u.key, u.n, q.seqs, bool_or(q.is_tried) OVER (ORDER BY u.n) AS are_tried
+        FROM unnest(v_keys) WITH ORDINALITY u(key, n)
+        CROSS JOIN LATERAL (
+            SELECT array_agg(b.seq ORDER BY b.seq) AS seqs, bool_or(b.attempts > 0) AS is_tried
+            FROM duroxide.message b WHERE b.instance = u.key) q),
+    taken AS (
+        UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
+            token = p_token, node = p_node, counted = false, taken = coalesce(f.seqs, '{}')
+        FROM found f WHERE m.instance = f.key AND (f.n = 1 OR NOT f.are_tried)
+        RETURNING f.key, f.n)
+    SELECT array_agg(t.key ORDER BY t.n) INTO v_keys FROM taken t;
+    v_more := cardinality(v_keys) < v_found OR v_found = p_max
         AND EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
     RETURN QUERY
         SELECT v_now, v_due, false, v_more, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             l.event, l.at, v.keys, v.vals, v.times
-        FROM duroxide.mailbox m
+        FROM unnest(v_keys) WITH ORDINALITY u(key, n)
+        JOIN duroxide.mailbox m ON m.instance = u.key
         JOIN duroxide.instance i ON i.key = m.instance
         -- Without a row that says who it is, the start event does (R8.25).
         LEFT JOIN LATERAL (
@@ -198,8 +224,7 @@ BEGIN
             SELECT array_agg(k.key) AS keys, array_agg(k.value) AS vals,
                 array_agg(k.updated_at) AS times
             FROM duroxide.kv k WHERE k.instance = i.key) v
-        WHERE m.instance = ANY (v_keys)
-        ORDER BY m.taken[1];
+        ORDER BY u.n;
 END
 $body$;
 
@@ -270,7 +295,8 @@ BEGIN
                 ELSE q.lost END
         WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
     END IF;
-    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false
+    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false,
+        behind = CASE WHEN p_delay > 0 THEN NULL ELSE behind END
     WHERE instance = p_key;
     PERFORM duroxide.settle(ARRAY[p_key], p_retention);
     RETURN 0;

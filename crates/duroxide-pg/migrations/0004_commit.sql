@@ -453,7 +453,7 @@ BEGIN
     WITH opened AS (
         UPDATE duroxide.mailbox m SET
             done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-            wake_at = NULL, known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
+            behind = NULL, wake_at = NULL, known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
             state = CASE WHEN s.known AND s.head IS NOT NULL THEN 1 ELSE 0 END
         FROM (
             SELECT i.key, CASE WHEN i.name IS NULL THEN 0 ELSE i.pin END AS pin,

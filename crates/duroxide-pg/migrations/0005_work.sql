@@ -42,48 +42,50 @@ BEGIN
                     ORDER BY w.tag_key LIMIT 1)
                 FROM tag WHERE tag.key IS NOT NULL)
             SELECT c.seq FROM tag CROSS JOIN LATERAL (
-                SELECT w.seq FROM duroxide.work w
+                SELECT w.seq, w.position FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
-                ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
-            ORDER BY c.seq LIMIT p_max);
+                ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY c.position LIMIT p_max);
     END IF;
     RETURN array(
         SELECT c.seq FROM (
             SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
         CROSS JOIN LATERAL (
-            SELECT w.seq FROM duroxide.work w
+            SELECT w.seq, w.position FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = duroxide.tag_key(t.tag)
             AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
-            ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
-        ORDER BY c.seq LIMIT p_max);
+            ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.position LIMIT p_max);
 END
 $body$;
 
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
--- other fetches; older than `p_before` if that is given. Its session is the owner's afterwards
+-- other fetches; before the place `p_before` if that is given. One that was tried before, and so has to
+-- be alone (R8.146), is only found, not taken, unless it is before `p_first`. If taken, its session is the owner's afterwards
 -- (R8.82). The session comes first: who locked an activity before it could make another one, who gets
 -- the session, begin with a younger activity.
 CREATE FUNCTION duroxide.choose_session_work(
-    p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
-    p_owner text, p_until bigint, p_node bigint, p_now bigint)
-RETURNS bigint
+    p_any boolean, p_untagged boolean, p_tags text[], p_first bigint, p_before bigint,
+    p_owner text, p_until bigint, p_node bigint, p_now bigint,
+    OUT seq bigint, OUT place bigint, OUT is_tried boolean)
 LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
 DECLARE
-    v_seq bigint;
     v_session text;
-    v_tried text[] := '{}';
+    v_seen text[] := '{}';
 BEGIN
     LOOP
-        SELECT w.session INTO v_session FROM duroxide.work w
+        SELECT w.session, w.position, w.attempts > 0 INTO v_session, place, is_tried
+        FROM duroxide.work w
         LEFT JOIN duroxide.session s ON s.id = w.session
         WHERE w.wake_at IS NULL AND w.session IS NOT NULL
         AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
         AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
-        AND (p_before IS NULL OR w.seq < p_before)
-        AND w.session <> ALL (v_tried)
-        ORDER BY w.seq LIMIT 1;
-        EXIT WHEN v_session IS NULL;
-        v_tried := v_tried || v_session;
+        AND (p_before IS NULL OR w.position < p_before)
+        AND w.session <> ALL (v_seen)
+        ORDER BY w.position LIMIT 1;
+        EXIT WHEN v_session IS NULL OR is_tried AND p_first < place;
+        v_seen := v_seen || v_session;
         INSERT INTO duroxide.session (id, owner, until, last_activity)
         SELECT v_session, p_owner, 0, 0
         WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = v_session COLLATE "C")
@@ -94,14 +96,13 @@ BEGIN
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
         CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
-        SELECT w.seq INTO v_seq FROM duroxide.work w
+        SELECT w.seq, w.position, w.attempts > 0 INTO seq, place, is_tried FROM duroxide.work w
         WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
         AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
-        AND (p_before IS NULL OR w.seq < p_before)
-        ORDER BY w.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        AND (p_before IS NULL OR w.position < p_before)
+        ORDER BY w.position LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN FOUND;
     END LOOP;
-    RETURN v_seq;
 END
 $body$;
 
@@ -125,7 +126,8 @@ $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
--- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
+-- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
+-- last (R8.139). One that was tried before is alone (R8.146).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
@@ -136,7 +138,10 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
-    v_bound bigint;
+    v_first bigint;
+    v_before bigint;
+    v_is_cut boolean := false;
+    v_bound record;
     v_due bigint;
     v_more boolean;
 BEGIN
@@ -148,17 +153,44 @@ BEGIN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
-        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node)
-        WHERE w.seq = ANY (v_seqs);
+        -- What was locked, and not given back, goes behind all others (R8.146).
+        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node),
+            behind = coalesce(o.place, w.behind)
+        FROM (
+            SELECT s.seq, CASE WHEN s.token IS NOT NULL
+                THEN nextval('duroxide.positions'::regclass) END AS place
+            FROM (
+                SELECT e.seq, e.token FROM duroxide.work e WHERE e.seq = ANY (v_seqs)
+                ORDER BY e.wake_at, e.position) s) o
+        WHERE w.seq = o.seq;
         v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
+    IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
+        -- A batch ends before one that was tried, or is this one alone.
+        SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR NOT c.are_tried),
+            min(c.position) FILTER (WHERE c.n = 1),
+            min(c.position) FILTER (WHERE c.n = p_max OR c.are_tried),
+            coalesce(bool_or(c.are_tried AND c.n > 1), false)
+        INTO v_seqs, v_first, v_before, v_is_cut
+        FROM (
+            SELECT u.seq, u.n, w.position, bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried
+            FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
+            JOIN duroxide.work w ON w.seq = u.seq) c;
+        v_seqs := coalesce(v_seqs, '{}');
+    END IF;
     IF p_owner IS NOT NULL THEN
-        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_seqs[p_max],
+        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_first, v_before,
             p_owner, v_now + p_lease, p_node, v_now);
-        IF v_bound IS NOT NULL THEN
-            v_seqs := array(SELECT u.seq FROM unnest(v_seqs) u(seq) WHERE u.seq < v_bound)
-                || v_bound;
+        IF v_bound.place IS NOT NULL THEN
+            v_is_cut := true;
+            v_seqs := array(
+                SELECT u.seq FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
+                JOIN duroxide.work w ON w.seq = u.seq
+                WHERE w.position < v_bound.place ORDER BY u.n);
+            IF NOT (v_bound.is_tried AND cardinality(v_seqs) > 0) THEN
+                v_seqs := v_seqs || v_bound.seq;
+            END IF;
         END IF;
     END IF;
     IF cardinality(v_seqs) = 0 THEN
@@ -169,13 +201,13 @@ BEGIN
         attempts = least(w.attempts + 1, 4294967295)
     WHERE w.seq = ANY (v_seqs);
     -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
-    v_more := (cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
+    v_more := (v_is_cut OR cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
         EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
         OR p_owner IS NOT NULL AND EXISTS (SELECT FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NOT NULL));
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
-        FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq;
+        FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.position;
 END
 $body$;
 

@@ -198,7 +198,8 @@ BEGIN
         END IF;
         IF p_work IS NOT NULL THEN
             -- It stays at rest; what is left of a lock that ran out goes.
-            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL
+            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL,
+                behind = NULL
             WHERE m.instance = p_key AND m.xmin = v_version;
             EXIT commit WHEN NOT FOUND;
             DELETE FROM duroxide.work w
@@ -278,7 +279,7 @@ BEGIN
             WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
             UPDATE duroxide.mailbox m SET
                 done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-                wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
+                behind = NULL, wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
                 state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
             FROM (SELECT (SELECT q.seq FROM duroxide.message q
                 WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
