@@ -132,3 +132,10 @@ fn r8_146_processes_that_end_at_once_harm_nobody() {
     let Some(_turn) = turn() else { return };
     killers::processes_that_end_at_once_harm_nobody(&POSTGRES);
 }
+
+// The same for some that have fetched: the first fetch takes a while here.
+#[test]
+fn r8_146_processes_that_end_with_their_first_fetches_harm_nobody() {
+    let Some(_turn) = turn() else { return };
+    killers::processes_that_end_early_harm_nobody(&POSTGRES, Duration::from_millis(80));
+}
