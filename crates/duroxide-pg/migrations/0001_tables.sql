@@ -65,10 +65,10 @@ CREATE TABLE duroxide.history (
 -- One row per instance: what can be done with its messages, and who is doing it. Whoever changes
 -- anything of an instance holds the lock on this row.
 --   known    a turn can run without a start message
---   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable
+--   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable, 5 cannot be read
 --   head     place among those that are ready, while it is: that of the oldest message, or `behind`
 --   behind   place behind all that were ready when a lock ended without its holder (R8.146)
---   wake_at  end of the lock, or of the patience with messages for nobody
+--   wake_at  end of the lock, or of the patience with messages for nobody, or when it is tried again
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
 --   done     secret of the lock whose turn was committed last, for those who lost the answer
@@ -107,6 +107,8 @@ CREATE TABLE duroxide.message (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX message_parent ON duroxide.message USING hash (parent) WHERE parent IS NOT NULL;
 
+-- Starts are looked for among any number of others.
+CREATE INDEX message_start ON duroxide.message (instance, seq) WHERE kind = 1;
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
 -- Messages that are not due yet, in the order in which they will be.
@@ -122,6 +124,7 @@ CREATE TABLE duroxide.hidden (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX hidden_parent ON duroxide.hidden USING hash (parent) WHERE parent IS NOT NULL;
+CREATE INDEX hidden_start ON duroxide.hidden (instance) WHERE kind = 1;
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.

@@ -9,7 +9,8 @@
 -- somebody else brings into being at the same moment: that one waits for nobody any more.
 --
 -- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
--- hash joins, merge joins and custom plans are off: connections that call them see to that.
+-- bitmap scans, sorts, hash joins, merge joins and custom plans are off, where there is another way:
+-- connections that call them see to that.
 
 -- The time, by the clock that decides everything.
 CREATE FUNCTION duroxide.now_ms() RETURNS bigint
@@ -27,6 +28,11 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
 END
 $body$;
+
+-- What is fetched at once at most (R8.147): messages of a turn, their bytes, bytes beyond the first.
+CREATE FUNCTION duroxide.turn_messages() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1000';
+CREATE FUNCTION duroxide.turn_bytes() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4194304::bigint';
+CREATE FUNCTION duroxide.fetch_bytes() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 16777216::bigint';
 
 -- What activities with this tag have in common in the index; 0 for those without.
 CREATE FUNCTION duroxide.tag_key(p_tag text) RETURNS bigint
@@ -151,8 +157,10 @@ BEGIN
                 WHERE q.instance = b.instance AND q.kind = 1) THEN 1
             WHEN EXISTS (SELECT FROM duroxide.hidden q
                 WHERE q.instance = b.instance AND q.kind = 1) THEN 0
-            WHEN EXISTS (SELECT FROM duroxide.message q
-                WHERE q.instance = b.instance AND q.kind <> 2) THEN 3
+            -- Of the oldest: what is behind them is looked at when they are gone.
+            WHEN EXISTS (SELECT FROM (SELECT q.kind FROM duroxide.message q
+                WHERE q.instance = b.instance ORDER BY q.seq LIMIT 1000) q
+                WHERE q.kind <> 2) THEN 3
             ELSE 4 END AS state
         FROM duroxide.mailbox b
         LEFT JOIN LATERAL (

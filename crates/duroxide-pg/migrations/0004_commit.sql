@@ -310,7 +310,9 @@ BEGIN
         -- What is cancelled again must not be handed out.
         IF cardinality(w_turns) BETWEEN 1 AND p_max AND p_untagged AND v_steps = 1
             AND cardinality(c_turns) = 0
-            AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0 THEN
+            AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0
+            AND (SELECT sum(octet_length(u.payload)) FROM unnest(w_payloads) u(payload))
+                <= duroxide.fetch_bytes() THEN
             v_next := duroxide.next_work(p_any, p_owner IS NOT NULL, v_now);
             v_hands_out := NOT v_next.is_there;
         END IF;

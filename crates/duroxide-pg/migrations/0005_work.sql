@@ -60,14 +60,15 @@ END
 $body$;
 
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
--- other fetches; before the place `p_before` if that is given. One that was tried before, and so has to
--- be alone (R8.146), is only found, not taken, unless it is before `p_first`. If taken, its session is the owner's afterwards
+-- other fetches; before the place `p_before` if that is given. One that has to be alone because it was
+-- tried before (R8.146), or is larger than `p_room` (R8.147), is only found, not taken, unless it is
+-- before `p_first`. If taken, its session is the owner's afterwards
 -- (R8.82). The session comes first: who locked an activity before it could make another one, who gets
 -- the session, begin with a younger activity.
 CREATE FUNCTION duroxide.choose_session_work(
     p_any boolean, p_untagged boolean, p_tags text[], p_first bigint, p_before bigint,
-    p_owner text, p_until bigint, p_node bigint, p_now bigint,
-    OUT seq bigint, OUT place bigint, OUT is_tried boolean)
+    p_room bigint, p_owner text, p_until bigint, p_node bigint, p_now bigint,
+    OUT seq bigint, OUT place bigint, OUT is_alone boolean)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
@@ -75,8 +76,8 @@ DECLARE
     v_seen text[] := '{}';
 BEGIN
     LOOP
-        SELECT w.session, w.position, w.attempts > 0 INTO v_session, place, is_tried
-        FROM duroxide.work w
+        SELECT w.session, w.position, w.attempts > 0 OR octet_length(w.payload) > p_room
+        INTO v_session, place, is_alone FROM duroxide.work w
         LEFT JOIN duroxide.session s ON s.id = w.session
         WHERE w.wake_at IS NULL AND w.session IS NOT NULL
         AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
@@ -84,7 +85,7 @@ BEGIN
         AND (p_before IS NULL OR w.position < p_before)
         AND w.session <> ALL (v_seen)
         ORDER BY w.position LIMIT 1;
-        EXIT WHEN v_session IS NULL OR is_tried AND p_first < place;
+        EXIT WHEN v_session IS NULL OR is_alone AND p_first < place;
         v_seen := v_seen || v_session;
         INSERT INTO duroxide.session (id, owner, until, last_activity)
         SELECT v_session, p_owner, 0, 0
@@ -96,7 +97,8 @@ BEGIN
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
         CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
-        SELECT w.seq, w.position, w.attempts > 0 INTO seq, place, is_tried FROM duroxide.work w
+        SELECT w.seq, w.position, w.attempts > 0 OR octet_length(w.payload) > p_room
+        INTO seq, place, is_alone FROM duroxide.work w
         WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
         AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
         AND (p_before IS NULL OR w.position < p_before)
@@ -127,7 +129,8 @@ $body$;
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
 -- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
--- last (R8.139). One that was tried before is alone (R8.146).
+-- last (R8.139). One that was tried before is alone (R8.146), and there is a limit to what all of them
+-- hold (R8.147).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
@@ -140,6 +143,7 @@ DECLARE
     v_seqs bigint[];
     v_first bigint;
     v_before bigint;
+    v_room bigint;
     v_is_cut boolean := false;
     v_bound record;
     v_due bigint;
@@ -167,28 +171,34 @@ BEGIN
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
     IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
-        -- A batch ends before one that was tried, or is this one alone.
-        SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR NOT c.are_tried),
+        -- A batch ends before one that was tried, or is this one alone, and where it gets too large.
+        SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
             min(c.position) FILTER (WHERE c.n = 1),
-            min(c.position) FILTER (WHERE c.n = p_max OR c.are_tried),
-            coalesce(bool_or(c.are_tried AND c.n > 1), false)
-        INTO v_seqs, v_first, v_before, v_is_cut
+            min(c.position) FILTER (WHERE c.n = p_max OR NOT c.fits),
+            duroxide.fetch_bytes() - coalesce(max(c.bytes) FILTER (WHERE c.fits), 0),
+            coalesce(bool_or(NOT c.fits AND c.n > 1), false)
+        INTO v_seqs, v_first, v_before, v_room, v_is_cut
         FROM (
-            SELECT u.seq, u.n, w.position, bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried
-            FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
-            JOIN duroxide.work w ON w.seq = u.seq) c;
+            SELECT o.*, NOT o.are_tried AND coalesce(o.bytes <= duroxide.fetch_bytes(), true) AS fits
+            FROM (
+                SELECT u.seq, u.n, w.position,
+                    bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried,
+                    sum(CASE WHEN u.n > 1 THEN octet_length(w.payload) END) OVER (ORDER BY u.n)
+                        AS bytes
+                FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
+                JOIN duroxide.work w ON w.seq = u.seq) o) c;
         v_seqs := coalesce(v_seqs, '{}');
     END IF;
     IF p_owner IS NOT NULL THEN
         v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_first, v_before,
-            p_owner, v_now + p_lease, p_node, v_now);
+            v_room, p_owner, v_now + p_lease, p_node, v_now);
         IF v_bound.place IS NOT NULL THEN
             v_is_cut := true;
             v_seqs := array(
                 SELECT u.seq FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
                 JOIN duroxide.work w ON w.seq = u.seq
                 WHERE w.position < v_bound.place ORDER BY u.n);
-            IF NOT (v_bound.is_tried AND cardinality(v_seqs) > 0) THEN
+            IF NOT (v_bound.is_alone AND cardinality(v_seqs) > 0) THEN
                 v_seqs := v_seqs || v_bound.seq;
             END IF;
         END IF;
@@ -208,6 +218,52 @@ BEGIN
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
         FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.position;
+END
+$body$;
+
+-- As fetch_work, one activity at most, for when that fails: one that cannot be read is set apart for a
+-- minute, and the next one is tried. Those of sessions come after the others, so that it is known which
+-- one it was.
+CREATE FUNCTION duroxide.fetch_work_singly(
+    p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
+RETURNS TABLE (
+    now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_owner text;
+    v_rows record;
+    v_seq bigint;
+    v_reason text;
+BEGIN
+    FOR v_try IN 1 .. 100 LOOP
+        BEGIN
+            SELECT f.* INTO v_rows FROM duroxide.fetch_work(1, p_lock, p_any, p_untagged, p_tags,
+                v_owner, p_lease, p_token, p_node, v_now, p_alone) f;
+            IF v_rows.seq IS NOT NULL OR v_owner IS NOT DISTINCT FROM p_owner THEN
+                RETURN QUERY SELECT v_rows.now_ms, v_rows.next_due, true, v_rows.seq, v_rows.token,
+                    v_rows.attempts, v_rows.payload;
+                RETURN;
+            END IF;
+            v_owner := p_owner;
+            CONTINUE;
+        EXCEPTION WHEN OTHERS THEN
+            IF v_try = 100 OR NOT duroxide.is_about_data(SQLSTATE) THEN
+                RAISE;
+            END IF;
+            v_reason := SQLERRM;
+        END;
+        v_seq := (duroxide.choose_work(1, p_any, p_untagged, p_tags))[1];
+        IF v_seq IS NULL AND v_owner IS NOT NULL THEN
+            SELECT c.seq INTO v_seq FROM duroxide.choose_session_work(p_any, p_untagged, p_tags,
+                NULL, NULL, duroxide.fetch_bytes(), p_owner, v_now + p_lease, p_node, v_now) c;
+        END IF;
+        UPDATE duroxide.work w SET wake_at = v_now + 60000, token = NULL, node = NULL
+        WHERE w.seq = v_seq;
+        RAISE WARNING 'activity % cannot be read, which is tried again in a minute: %', v_seq, v_reason;
+    END LOOP;
 END
 $body$;
 

@@ -173,8 +173,7 @@ async fn r8_146_what_a_dead_node_held_is_behind_and_each_alone() {
     // As if another node had held them.
     db.batch_execute("UPDATE mailbox SET node = 77 WHERE state = 2").await.unwrap();
     db.batch_execute("UPDATE work SET node = 77 WHERE token IS NOT NULL").await.unwrap();
-    let ended: bool =
-        db.query_one("SELECT end_node(77, $1)", &[&now]).await.unwrap().get(0);
+    let ended: bool = db.query_one("SELECT end_node(77, $1)", &[&now]).await.unwrap().get(0);
     assert!(ended);
     assert_eq!(scene.turns().await, named(&[("c", 1), ("d", 1)]));
     assert_eq!(scene.turns().await, named(&[("a", 2)]));
