@@ -130,6 +130,7 @@ CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
 -- Tags are of any length: the index knows a number made of them. lost: as for messages. position: place
 -- among the others, which is behind all of them when a lock has ended without its holder (R8.146).
+-- parked: it can be fetched, by the owner of its session only, and others have met it often enough.
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,
     instance   bigint NOT NULL,
@@ -143,6 +144,7 @@ CREATE TABLE duroxide.work (
     tag        text COLLATE "C",
     session    text COLLATE "C",
     lost       bigint[],
+    parked     boolean NOT NULL DEFAULT false,
     behind     bigint,
     position   bigint NOT NULL GENERATED ALWAYS AS (coalesce(behind, seq)) STORED,
     payload    text NOT NULL
@@ -150,25 +152,32 @@ CREATE TABLE duroxide.work (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX work_ready ON duroxide.work (tag_key, position)
     WHERE wake_at IS NULL AND session IS NULL;
-CREATE INDEX work_ready_sessions ON duroxide.work (position)
+CREATE INDEX work_ready_sessions ON duroxide.work (tag_key, position)
+    WHERE wake_at IS NULL AND session IS NOT NULL AND NOT parked;
+CREATE INDEX work_ready_of_session ON duroxide.work (hashtextextended(session, 0), position)
     WHERE wake_at IS NULL AND session IS NOT NULL;
+CREATE INDEX work_parked ON duroxide.work (hashtextextended(session, 0), position) WHERE parked;
 CREATE INDEX work_wake ON duroxide.work (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX work_session ON duroxide.work USING hash (session) WHERE session IS NOT NULL;
 CREATE INDEX work_lost ON duroxide.work (seq) WHERE lost IS NOT NULL;
 CREATE INDEX work_activity ON duroxide.work (instance, execution, activity);
 
--- Which worker a session's activities belong to, and for how long.
+-- Which worker a session's activities belong to, and for how long. parked: some of them may be.
 CREATE TABLE duroxide.session (
     id             text COLLATE "C" NOT NULL,
     owner          text COLLATE "C" NOT NULL,
     until          bigint NOT NULL,
     last_activity  bigint NOT NULL,
     node           bigint,
+    parked         boolean NOT NULL DEFAULT false,
     CONSTRAINT session_id EXCLUDE USING hash (id WITH =)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX session_owner ON duroxide.session USING hash (owner);
 CREATE INDEX session_until ON duroxide.session (until);
+CREATE INDEX session_parked ON duroxide.session (until) WHERE parked;
+CREATE INDEX session_parked_owner ON duroxide.session
+    (hashtextextended(owner, 0), hashtextextended(id, 0)) WHERE parked;
 
 -- Values of ended executions, and what the current one changed; a change without value removes.
 -- Keys are of any length and few: an instance's rows are looked through.
