@@ -65,9 +65,10 @@ CREATE TABLE duroxide.history (
 -- One row per instance: what can be done with its messages, and who is doing it. Whoever changes
 -- anything of an instance holds the lock on this row.
 --   known    a turn can run without a start message
---   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable
---   head     oldest message, while ready
---   wake_at  end of the lock, or of the patience with messages for nobody
+--   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable, 5 cannot be read
+--   head     place among those that are ready, while it is: that of the oldest message, or `behind`
+--   behind   place behind all that were ready when a lock ended without its holder (R8.146)
+--   wake_at  end of the lock, or of the patience with messages for nobody, or when it is tried again
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
 --   done     secret of the lock whose turn was committed last, for those who lost the answer
@@ -78,6 +79,7 @@ CREATE TABLE duroxide.mailbox (
     state     smallint NOT NULL DEFAULT 0,
     pin       integer NOT NULL DEFAULT 0,
     head      bigint,
+    behind    bigint,
     wake_at   bigint,
     token     uuid,
     node      bigint,
@@ -105,6 +107,8 @@ CREATE TABLE duroxide.message (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX message_parent ON duroxide.message USING hash (parent) WHERE parent IS NOT NULL;
 
+-- Starts are looked for among any number of others.
+CREATE INDEX message_start ON duroxide.message (instance, seq) WHERE kind = 1;
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
 -- Messages that are not due yet, in the order in which they will be.
@@ -120,10 +124,13 @@ CREATE TABLE duroxide.hidden (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX hidden_parent ON duroxide.hidden USING hash (parent) WHERE parent IS NOT NULL;
+CREATE INDEX hidden_start ON duroxide.hidden (instance) WHERE kind = 1;
 CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
--- Tags are of any length: the index knows a number made of them. lost: as for messages.
+-- Tags are of any length: the index knows a number made of them. lost: as for messages. position: place
+-- among the others, which is behind all of them when a lock has ended without its holder (R8.146).
+-- parked: it can be fetched, by the owner of its session only, and others have met it often enough.
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,
     instance   bigint NOT NULL,
@@ -137,29 +144,40 @@ CREATE TABLE duroxide.work (
     tag        text COLLATE "C",
     session    text COLLATE "C",
     lost       bigint[],
+    parked     boolean NOT NULL DEFAULT false,
+    behind     bigint,
+    position   bigint NOT NULL GENERATED ALWAYS AS (coalesce(behind, seq)) STORED,
     payload    text NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
-CREATE INDEX work_ready ON duroxide.work (tag_key, seq) WHERE wake_at IS NULL AND session IS NULL;
-CREATE INDEX work_ready_sessions ON duroxide.work (seq)
+CREATE INDEX work_ready ON duroxide.work (tag_key, position)
+    WHERE wake_at IS NULL AND session IS NULL;
+CREATE INDEX work_ready_sessions ON duroxide.work (tag_key, position)
+    WHERE wake_at IS NULL AND session IS NOT NULL AND NOT parked;
+CREATE INDEX work_ready_of_session ON duroxide.work (hashtextextended(session, 0), position)
     WHERE wake_at IS NULL AND session IS NOT NULL;
+CREATE INDEX work_parked ON duroxide.work (hashtextextended(session, 0), position) WHERE parked;
 CREATE INDEX work_wake ON duroxide.work (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX work_session ON duroxide.work USING hash (session) WHERE session IS NOT NULL;
 CREATE INDEX work_lost ON duroxide.work (seq) WHERE lost IS NOT NULL;
 CREATE INDEX work_activity ON duroxide.work (instance, execution, activity);
 
--- Which worker a session's activities belong to, and for how long.
+-- Which worker a session's activities belong to, and for how long. parked: some of them may be.
 CREATE TABLE duroxide.session (
     id             text COLLATE "C" NOT NULL,
     owner          text COLLATE "C" NOT NULL,
     until          bigint NOT NULL,
     last_activity  bigint NOT NULL,
     node           bigint,
+    parked         boolean NOT NULL DEFAULT false,
     CONSTRAINT session_id EXCLUDE USING hash (id WITH =)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX session_owner ON duroxide.session USING hash (owner);
 CREATE INDEX session_until ON duroxide.session (until);
+CREATE INDEX session_parked ON duroxide.session (until) WHERE parked;
+CREATE INDEX session_parked_owner ON duroxide.session
+    (hashtextextended(owner, 0), hashtextextended(id, 0)) WHERE parked;
 
 -- Values of ended executions, and what the current one changed; a change without value removes.
 -- Keys are of any length and few: an instance's rows are looked through.

@@ -9,7 +9,8 @@
 -- somebody else brings into being at the same moment: that one waits for nobody any more.
 --
 -- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
--- hash joins, merge joins and custom plans are off: connections that call them see to that.
+-- bitmap scans, sorts, hash joins, merge joins and custom plans are off, where there is another way:
+-- connections that call them see to that.
 
 -- The time, by the clock that decides everything.
 CREATE FUNCTION duroxide.now_ms() RETURNS bigint
@@ -27,6 +28,11 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
 END
 $body$;
+
+-- What is fetched at once at most (R8.147): messages of a turn, their bytes, bytes beyond the first.
+CREATE FUNCTION duroxide.turn_messages() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1000';
+CREATE FUNCTION duroxide.turn_bytes() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4194304::bigint';
+CREATE FUNCTION duroxide.fetch_bytes() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 16777216::bigint';
 
 -- What activities with this tag have in common in the index; 0 for those without.
 CREATE FUNCTION duroxide.tag_key(p_tag text) RETURNS bigint
@@ -139,7 +145,8 @@ LANGUAGE plpgsql AS $body$
 BEGIN
     UPDATE duroxide.mailbox m SET
         state = s.state,
-        head = CASE WHEN s.state = 1 THEN s.head END,
+        head = CASE WHEN s.state = 1 THEN greatest(s.head, m.behind) END,
+        behind = CASE WHEN s.head IS NOT NULL THEN m.behind END,
         -- What is undeliverable is due at once.
         wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
     FROM (
@@ -150,8 +157,10 @@ BEGIN
                 WHERE q.instance = b.instance AND q.kind = 1) THEN 1
             WHEN EXISTS (SELECT FROM duroxide.hidden q
                 WHERE q.instance = b.instance AND q.kind = 1) THEN 0
-            WHEN EXISTS (SELECT FROM duroxide.message q
-                WHERE q.instance = b.instance AND q.kind <> 2) THEN 3
+            -- Of the oldest: what is behind them is looked at when they are gone.
+            WHEN EXISTS (SELECT FROM (SELECT q.kind FROM duroxide.message q
+                WHERE q.instance = b.instance ORDER BY q.seq LIMIT 1000) q
+                WHERE q.kind <> 2) THEN 3
             ELSE 4 END AS state
         FROM duroxide.mailbox b
         LEFT JOIN LATERAL (
@@ -181,15 +190,15 @@ DECLARE
     v_others bigint[];
 BEGIN
     WITH come AS MATERIALIZED (
-        SELECT m.instance, m.known, m.state, m.head, u.any_start, u.all_queue
+        SELECT m.instance, m.known, m.state, m.head, m.behind, u.any_start, u.all_queue
         FROM (
             SELECT u.key, bool_or(u.kind = 1) AS any_start, bool_and(u.kind = 2) AS all_queue
             FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u
         JOIN duroxide.mailbox m ON m.instance = u.key),
     ready AS (
-        UPDATE duroxide.mailbox m SET state = 1, head = (
+        UPDATE duroxide.mailbox m SET state = 1, head = greatest(m.behind, (
             SELECT q.seq FROM duroxide.message q
-            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1)
+            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1))
         FROM come c
         WHERE m.instance = c.instance AND c.state = 0 AND CASE WHEN c.known
             THEN EXISTS (SELECT FROM duroxide.message q WHERE q.instance = c.instance)
@@ -199,8 +208,8 @@ BEGIN
     SELECT array_agg(c.instance) INTO v_others FROM come c
     WHERE NOT c.known AND (c.state = 0 AND c.instance NOT IN (SELECT r.instance FROM ready r)
         OR c.state = 3 AND c.any_start OR c.state = 4 AND NOT c.all_queue)
-    OR c.state = 1 AND EXISTS (SELECT FROM duroxide.message q
-        WHERE q.instance = c.instance AND q.seq < c.head);
+    OR c.state = 1 AND coalesce(c.behind < c.head, true) AND EXISTS (
+        SELECT FROM duroxide.message q WHERE q.instance = c.instance AND q.seq < c.head);
     IF v_others IS NOT NULL THEN
         PERFORM duroxide.settle(v_others, p_retention);
     END IF;

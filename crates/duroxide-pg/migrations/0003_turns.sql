@@ -29,6 +29,21 @@ BEGIN
 END
 $body$;
 
+-- Puts mailboxes whose locks ended without their holders behind all that are ready (R8.146), in the
+-- order in which the locks ended, then in that in which they were.
+CREATE FUNCTION duroxide.put_behind(p_keys bigint[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.mailbox m SET behind = o.place
+    FROM (
+        SELECT s.instance, nextval('duroxide.positions'::regclass) AS place FROM (
+            SELECT b.instance FROM duroxide.mailbox b
+            WHERE b.instance = ANY (p_keys) AND b.state = 2
+            ORDER BY b.wake_at, greatest(b.taken[1], b.behind)) s) o
+    WHERE m.instance = o.instance;
+END
+$body$;
+
 -- Lets time pass: messages become due, locks end, patience ends. Mailboxes that somebody is busy
 -- with are left for the next look. A step brings about so much at most, and then there is another.
 CREATE FUNCTION duroxide.advance(p_now bigint, p_retention bigint) RETURNS void
@@ -47,8 +62,14 @@ BEGIN
             SELECT m.instance FROM duroxide.mailbox m
             WHERE m.instance = ANY (v_keys) FOR UPDATE SKIP LOCKED);
         WITH due AS (
-            DELETE FROM duroxide.hidden q
-            WHERE q.instance = ANY (v_keys) AND q.visible_at <= p_now RETURNING q.*),
+            DELETE FROM duroxide.hidden q USING (
+                SELECT d.visible_at, d.seq FROM unnest(v_keys) u(key)
+                CROSS JOIN LATERAL (
+                    SELECT o.visible_at, o.seq FROM duroxide.hidden o
+                    WHERE o.instance = u.key AND o.visible_at <= p_now
+                    ORDER BY o.visible_at LIMIT 1000) d
+                LIMIT 10000) d
+            WHERE q.visible_at = d.visible_at AND q.seq = d.seq RETURNING q.*),
         moved AS (
             INSERT INTO duroxide.message (instance, seq, kind, attempts, since, payload, parent)
             SELECT d.instance, d.seq, d.kind, d.attempts, d.visible_at, d.payload, d.parent
@@ -65,6 +86,7 @@ BEGIN
             SELECT m.instance FROM duroxide.mailbox m WHERE m.wake_at <= p_now
             ORDER BY m.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         PERFORM duroxide.count_attempts(v_keys);
+        PERFORM duroxide.put_behind(v_keys);
         PERFORM duroxide.give_up(v_keys, p_now, p_retention);
         PERFORM duroxide.settle(v_keys, p_retention);
     END IF;
@@ -72,7 +94,7 @@ END
 $body$;
 
 -- Gives up messages for nobody: queue messages at once (R8.28), others that have waited long enough
--- for a start (R8.29).
+-- for a start (R8.29). Of each instance the oldest; should there be more, they are due at once.
 CREATE FUNCTION duroxide.give_up(p_keys bigint[], p_now bigint, p_retention bigint) RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -86,10 +108,13 @@ BEGIN
             ELSE 'no such instance appeared within ' || p_retention / 1000 || ' s' END
             ORDER BY q.seq)
     INTO v_keys, v_seqs, v_reasons
-    FROM duroxide.mailbox m JOIN duroxide.message q ON q.instance = m.instance
-    WHERE m.instance = ANY (p_keys) AND (m.state = 4 OR m.state = 3 AND NOT EXISTS (
-        SELECT FROM duroxide.message o
-        WHERE o.instance = q.instance AND o.seq <= q.seq AND o.since > p_now - p_retention));
+    FROM duroxide.mailbox m CROSS JOIN LATERAL (
+        SELECT o.instance, o.seq, o.kind,
+            bool_and(o.since <= p_now - p_retention) OVER (ORDER BY o.seq) AS are_old
+        FROM (
+            SELECT b.instance, b.seq, b.kind, b.since FROM duroxide.message b
+            WHERE b.instance = m.instance ORDER BY b.seq LIMIT 1000) o) q
+    WHERE m.instance = ANY (p_keys) AND (m.state = 4 AND q.kind = 2 OR m.state = 3 AND q.are_old);
     IF cardinality(v_keys) > 0 THEN
         PERFORM duroxide.bury(v_keys, v_seqs, v_reasons, p_now);
     END IF;
@@ -107,8 +132,44 @@ BEGIN
 END
 $body$;
 
--- Locks up to `p_max` instances with all their messages, those with the oldest first (R8.20, R8.21),
--- with one secret for all, which the caller makes up: it can give back what it never heard of.
+-- The messages of a turn if not all of them can be (R8.147): the oldest, at least one; the start of an
+-- instance that is not known in any case.
+CREATE FUNCTION duroxide.bounded_batch(
+    p_key bigint, OUT seqs bigint[], OUT bytes bigint, OUT is_tried boolean)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_start bigint;
+    v_start_bytes bigint := 0;
+BEGIN
+    SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes
+    FROM duroxide.message q JOIN duroxide.mailbox m ON m.instance = q.instance
+    WHERE q.instance = p_key AND q.kind = 1 AND NOT m.known ORDER BY q.seq LIMIT 1;
+    SELECT array_agg(o.seq ORDER BY o.seq), sum(o.bytes), bool_or(o.attempts > 0)
+    INTO seqs, bytes, is_tried
+    FROM (
+        SELECT r.seq, r.attempts, octet_length(r.payload) AS bytes,
+            row_number() OVER (ORDER BY r.seq) AS n,
+            sum(octet_length(r.payload)) OVER (ORDER BY r.seq) AS total
+        FROM (
+            SELECT q.seq, q.attempts, q.payload FROM duroxide.message q
+            WHERE q.instance = p_key ORDER BY q.seq LIMIT duroxide.turn_messages()) r
+        WHERE r.seq IS DISTINCT FROM v_start) o
+    WHERE o.n = 1 AND v_start IS NULL
+    OR o.n <= duroxide.turn_messages() - (v_start IS NOT NULL)::integer
+    AND o.total <= duroxide.turn_bytes() - coalesce(v_start_bytes, 0);
+    IF v_start IS NOT NULL THEN
+        SELECT array_agg(u.seq ORDER BY u.seq) INTO seqs FROM unnest(seqs || v_start) u(seq);
+        bytes := coalesce(bytes, 0) + v_start_bytes;
+        is_tried := coalesce(is_tried, false) OR (SELECT q.attempts > 0 FROM duroxide.message q
+            WHERE q.instance = p_key AND q.seq = v_start);
+    END IF;
+END
+$body$;
+
+-- Locks up to `p_max` instances with their messages, those with the oldest first (R8.20, R8.21). One
+-- that was tried before is alone (R8.146), and there is a limit to what all of them hold (R8.147): what
+-- is left over of an instance makes its next turn. With one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
 -- there are pins the caller does not know: then it has to ask again. `more`: there may be more. The ends of the locks taken here
@@ -127,6 +188,7 @@ DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_pins integer[] := p_pins;
     v_keys bigint[];
+    v_found integer;
     v_count bigint;
     v_due bigint;
     v_more boolean;
@@ -165,18 +227,38 @@ BEGIN
             NULL::bigint[];
         RETURN;
     END IF;
-    UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
-        token = p_token, node = p_node, counted = false,
-        taken = array(
-            SELECT q.seq FROM duroxide.message q WHERE q.instance = m.instance ORDER BY q.seq)
-    WHERE m.instance = ANY (v_keys);
-    v_more := cardinality(v_keys) = p_max
+    v_found := cardinality(v_keys);
+    WITH found AS (
+        SELECT u.key, u.n, coalesce(b.seqs, q.seqs) AS seqs,
+            bool_or(coalesce(b.is_tried, q.is_tried)) OVER (ORDER BY u.n) AS are_tried,
+            sum(CASE WHEN u.n > 1 THEN coalesce(b.bytes, q.bytes) END) OVER (ORDER BY u.n) AS bytes
+        FROM unnest(v_keys) WITH ORDINALITY u(key, n)
+        CROSS JOIN LATERAL (
+            SELECT array_agg(o.seq ORDER BY o.seq) AS seqs, bool_or(o.attempts > 0) AS is_tried,
+                count(*) AS messages, sum(octet_length(o.payload)) AS bytes
+            FROM (
+                SELECT r.seq, r.attempts, r.payload FROM duroxide.message r
+                WHERE r.instance = u.key ORDER BY r.seq
+                LIMIT duroxide.turn_messages() + 1) o) q
+        LEFT JOIN LATERAL (
+            SELECT l.* FROM duroxide.bounded_batch(u.key) l
+            WHERE q.messages > duroxide.turn_messages() OR q.bytes > duroxide.turn_bytes()) b
+            ON true),
+    taken AS (
+        UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
+            token = p_token, node = p_node, counted = false, taken = coalesce(f.seqs, '{}')
+        FROM found f WHERE m.instance = f.key
+        AND (f.n = 1 OR NOT f.are_tried AND f.bytes <= duroxide.fetch_bytes())
+        RETURNING f.key, f.n)
+    SELECT array_agg(t.key ORDER BY t.n) INTO v_keys FROM taken t;
+    v_more := cardinality(v_keys) < v_found OR v_found = p_max
         AND EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
     RETURN QUERY
         SELECT v_now, v_due, false, v_more, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             l.event, l.at, v.keys, v.vals, v.times
-        FROM duroxide.mailbox m
+        FROM unnest(v_keys) WITH ORDINALITY u(key, n)
+        JOIN duroxide.mailbox m ON m.instance = u.key
         JOIN duroxide.instance i ON i.key = m.instance
         -- Without a row that says who it is, the start event does (R8.25).
         LEFT JOIN LATERAL (
@@ -193,13 +275,62 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT array_agg(b.payload ORDER BY b.seq) AS payloads,
                 max(b.attempts) + 1 AS attempts
-            FROM duroxide.message b WHERE b.instance = i.key) q
+            FROM duroxide.message b WHERE b.instance = i.key AND b.seq = ANY (m.taken)) q
         CROSS JOIN LATERAL (
             SELECT array_agg(k.key) AS keys, array_agg(k.value) AS vals,
                 array_agg(k.updated_at) AS times
             FROM duroxide.kv k WHERE k.instance = i.key) v
-        WHERE m.instance = ANY (v_keys)
-        ORDER BY m.taken[1];
+        ORDER BY u.n;
+END
+$body$;
+
+-- Whether an error may be due to what was read, so that reading something else is worth a try.
+CREATE FUNCTION duroxide.is_about_data(p_code text) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $body$
+    SELECT left(p_code, 2) NOT IN ('08', '25', '40', '53', '55', '57')
+$body$;
+
+-- As fetch_turns, one turn at most, for when that fails: a mailbox that cannot be read is set apart for
+-- a minute, and the next one is tried. What does not concern one mailbox fails here, too.
+CREATE FUNCTION duroxide.fetch_turns_singly(
+    p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
+    p_node bigint, p_now bigint, p_retention bigint, p_alone boolean)
+RETURNS TABLE (
+    now_ms bigint, next_due bigint, new_pins boolean, more boolean,
+    key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
+    seqs bigint[], payloads text[], attempts bigint, last_event bigint, last_event_at bigint,
+    kv_keys text[], kv_values text[], kv_times bigint[])
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_pins integer[] := coalesce(p_pins, array(SELECT p.id FROM duroxide.pin p) || 0);
+    v_key bigint;
+    v_reason text;
+BEGIN
+    PERFORM duroxide.advance(v_now, p_retention);
+    FOR v_try IN 1 .. 100 LOOP
+        BEGIN
+            RETURN QUERY SELECT f.* FROM duroxide.fetch_turns(1, p_lock, p_pins, p_known_pins,
+                p_token, p_node, v_now, p_retention, p_alone) f;
+            RETURN;
+        EXCEPTION WHEN OTHERS THEN
+            IF v_try = 100 OR NOT duroxide.is_about_data(SQLSTATE) THEN
+                RAISE;
+            END IF;
+            v_reason := SQLERRM;
+        END;
+        SELECT c.instance INTO v_key FROM unnest(v_pins) p(pin)
+        CROSS JOIN LATERAL (
+            SELECT m.instance, m.head FROM duroxide.mailbox m
+            WHERE m.pin = p.pin AND m.head IS NOT NULL
+            ORDER BY m.head LIMIT 1 FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.head LIMIT 1;
+        UPDATE duroxide.mailbox m SET state = 5, head = NULL, wake_at = v_now + 60000
+        WHERE m.instance = v_key;
+        RAISE WARNING 'a turn of % cannot be read, which is tried again in a minute: %',
+            (SELECT i.id FROM duroxide.instance i WHERE i.key = v_key), v_reason;
+    END LOOP;
 END
 $body$;
 
@@ -270,7 +401,8 @@ BEGIN
                 ELSE q.lost END
         WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
     END IF;
-    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false
+    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false,
+        behind = CASE WHEN p_delay > 0 THEN NULL ELSE behind END
     WHERE instance = p_key;
     PERFORM duroxide.settle(ARRAY[p_key], p_retention);
     RETURN 0;

@@ -310,8 +310,10 @@ BEGIN
         -- What is cancelled again must not be handed out.
         IF cardinality(w_turns) BETWEEN 1 AND p_max AND p_untagged AND v_steps = 1
             AND cardinality(c_turns) = 0
-            AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0 THEN
-            v_next := duroxide.next_work(p_any, p_owner IS NOT NULL, v_now);
+            AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0
+            AND (SELECT sum(octet_length(u.payload)) FROM unnest(w_payloads) u(payload))
+                <= duroxide.fetch_bytes() THEN
+            v_next := duroxide.next_work(p_any, p_owner, v_now);
             v_hands_out := NOT v_next.is_there;
         END IF;
         FOR v_step IN 1 .. v_steps LOOP
@@ -453,7 +455,7 @@ BEGIN
     WITH opened AS (
         UPDATE duroxide.mailbox m SET
             done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-            wake_at = NULL, known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
+            behind = NULL, wake_at = NULL, known = s.known, pin = s.pin, head = CASE WHEN s.known THEN s.head END,
             state = CASE WHEN s.known AND s.head IS NOT NULL THEN 1 ELSE 0 END
         FROM (
             SELECT i.key, CASE WHEN i.name IS NULL THEN 0 ELSE i.pin END AS pin,

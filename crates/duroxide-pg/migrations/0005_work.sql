@@ -42,48 +42,230 @@ BEGIN
                     ORDER BY w.tag_key LIMIT 1)
                 FROM tag WHERE tag.key IS NOT NULL)
             SELECT c.seq FROM tag CROSS JOIN LATERAL (
-                SELECT w.seq FROM duroxide.work w
+                SELECT w.seq, w.position FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
-                ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
-            ORDER BY c.seq LIMIT p_max);
+                ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY c.position LIMIT p_max);
     END IF;
     RETURN array(
         SELECT c.seq FROM (
             SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
         CROSS JOIN LATERAL (
-            SELECT w.seq FROM duroxide.work w
+            SELECT w.seq, w.position FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = duroxide.tag_key(t.tag)
             AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
-            ORDER BY w.tag_key, w.seq LIMIT p_max FOR UPDATE SKIP LOCKED) c
-        ORDER BY c.seq LIMIT p_max);
+            ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.position LIMIT p_max);
+END
+$body$;
+
+-- Activities of sessions wait in one queue, whoever may have them: most sessions are free, or their
+-- owner looks as often as anybody else. But one owner may be slow and its session long, and then its
+-- activities would be in the way of everybody. Those that a fetch has met in numbers, and that are
+-- somebody else's, are parked: they leave the queue, and their session says so. Its owner looks there,
+-- too; when its lease ends they go back. Both are done under the lock of the session's row, which is
+-- taken in a statement before.
+
+-- Parks those of these activities that are still somebody else's; how many.
+CREATE FUNCTION duroxide.park(p_seqs bigint[], p_owner text, p_now bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_ids text[];
+    v_parked bigint;
+BEGIN
+    v_ids := array(
+        SELECT s.id FROM (
+            SELECT DISTINCT w.session FROM duroxide.work w WHERE w.seq = ANY (p_seqs)) w
+        JOIN duroxide.session s ON s.id = w.session FOR UPDATE OF s SKIP LOCKED);
+    UPDATE duroxide.session s SET parked = true FROM unnest(v_ids) u(id)
+    WHERE s.id = u.id COLLATE "C" AND NOT s.parked;
+    UPDATE duroxide.work w SET parked = true WHERE w.seq IN (
+        SELECT o.seq FROM duroxide.work o JOIN duroxide.session s ON s.id = o.session
+        WHERE o.seq = ANY (p_seqs) AND o.session = ANY (v_ids) AND o.wake_at IS NULL
+        AND s.owner <> p_owner COLLATE "C" AND s.until > p_now FOR UPDATE OF o SKIP LOCKED);
+    GET DIAGNOSTICS v_parked = ROW_COUNT;
+    RETURN v_parked;
+END
+$body$;
+
+-- Puts activities of sessions that are free again back into the queue, some at a time.
+CREATE FUNCTION duroxide.unpark(p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_ids text[];
+BEGIN
+    v_ids := array(
+        SELECT s.id FROM duroxide.session s WHERE s.parked AND s.until <= p_now
+        ORDER BY s.until LIMIT 100 FOR UPDATE SKIP LOCKED);
+    UPDATE duroxide.work w SET parked = false WHERE w.seq IN (
+        SELECT o.seq FROM unnest(v_ids) u(id) CROSS JOIN LATERAL (
+            SELECT r.seq FROM duroxide.work r
+            WHERE r.parked AND r.session = u.id COLLATE "C"
+            AND hashtextextended(r.session, 0) = hashtextextended(u.id COLLATE "C", 0)
+            ORDER BY hashtextextended(r.session, 0), r.position
+            LIMIT 1000 FOR UPDATE SKIP LOCKED) o
+        LIMIT 1000);
+    PERFORM duroxide.note_unparked(v_ids);
+END
+$body$;
+
+-- Notes that nothing of these sessions, whose rows are locked, is parked any more, if it is so.
+CREATE FUNCTION duroxide.note_unparked(p_ids text[]) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    UPDATE duroxide.session s SET parked = false FROM unnest(p_ids) u(id)
+    WHERE s.id = u.id COLLATE "C" AND NOT EXISTS (
+        SELECT FROM duroxide.work w WHERE w.parked AND w.session = s.id
+        AND hashtextextended(w.session, 0) = hashtextextended(s.id, 0));
+END
+$body$;
+
+-- The first activities in the queue of sessions, up to `p_limit` with each tag, and whose they are.
+CREATE FUNCTION duroxide.near_session_work(
+    p_any boolean, p_untagged boolean, p_tags text[], p_before bigint, p_room bigint,
+    p_owner text, p_now bigint, p_limit integer)
+RETURNS TABLE (seq bigint, session text, place bigint, is_alone boolean, is_foreign boolean)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        WITH RECURSIVE tag(key) AS (
+            (SELECT w.tag_key FROM duroxide.work w
+                WHERE p_any AND w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+                ORDER BY w.tag_key, w.position LIMIT 1)
+            UNION ALL
+            SELECT (SELECT w.tag_key FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+                AND w.tag_key > tag.key ORDER BY w.tag_key, w.position LIMIT 1)
+            FROM tag WHERE tag.key IS NOT NULL),
+        asked(key, tag) AS (
+            SELECT t.key, NULL FROM tag t WHERE t.key IS NOT NULL
+            UNION ALL SELECT 0, NULL WHERE NOT p_any AND p_untagged
+            UNION ALL SELECT duroxide.tag_key(u.tag), u.tag FROM unnest(p_tags) u(tag)
+                WHERE NOT p_any)
+        SELECT w.seq, w.session, w.position, w.is_alone,
+            coalesce(s.owner <> p_owner COLLATE "C" AND s.until > p_now, false)
+        FROM asked a CROSS JOIN LATERAL (
+            SELECT o.seq, o.session, o.position,
+                o.attempts > 0 OR octet_length(o.payload) > p_room AS is_alone
+            FROM duroxide.work o
+            WHERE o.wake_at IS NULL AND o.session IS NOT NULL AND NOT o.parked
+            AND o.tag_key = a.key AND (p_any OR o.tag IS NOT DISTINCT FROM a.tag COLLATE "C")
+            AND (p_before IS NULL OR o.position < p_before)
+            ORDER BY o.tag_key, o.position LIMIT p_limit) w
+        LEFT JOIN duroxide.session s ON s.id = w.session;
+END
+$body$;
+
+-- Which session to try next: that of the oldest activity that is free or belongs to this owner (R8.81),
+-- and not of those that were seen. What is asked about it is as for choose_session_work. is_unfinished:
+-- so much is in the way that there may be others behind it; another fetch gets further.
+CREATE FUNCTION duroxide.next_session(
+    p_any boolean, p_untagged boolean, p_tags text[], p_before bigint, p_room bigint,
+    p_owner text, p_now bigint, p_seen text[],
+    OUT session text, OUT place bigint, OUT is_alone boolean, OUT is_unfinished boolean)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_limit integer := 4;
+    v_near record;
+    v_parked record;
+BEGIN
+    is_unfinished := true;
+    -- What is met in numbers is parked, some at a time.
+    FOR v_round IN 1 .. 10 LOOP
+        SELECT array_agg(n.session ORDER BY n.place) FILTER (WHERE n.is_mine) AS sessions,
+            array_agg(n.place ORDER BY n.place) FILTER (WHERE n.is_mine) AS places,
+            array_agg(n.is_alone ORDER BY n.place) FILTER (WHERE n.is_mine) AS are_alone,
+            array_agg(n.seq) FILTER (WHERE n.is_foreign) AS foreign_seqs, count(*) AS found
+        INTO v_near
+        FROM (
+            SELECT o.*, NOT o.is_foreign AND o.session <> ALL (p_seen) AS is_mine
+            FROM duroxide.near_session_work(p_any, p_untagged, p_tags, p_before, p_room, p_owner,
+                p_now, v_limit) o) n;
+        is_unfinished := v_near.places IS NULL AND v_near.found >= v_limit;
+        EXIT WHEN NOT is_unfinished;
+        IF v_limit < 100 THEN
+            v_limit := 100;
+        ELSE
+            EXIT WHEN v_near.foreign_seqs IS NULL
+                OR duroxide.park(v_near.foreign_seqs, p_owner, p_now) = 0;
+        END IF;
+    END LOOP;
+    SELECT s.id AS session, w.position AS place, w.is_alone INTO v_parked
+    FROM (
+        SELECT o.id, o.until FROM duroxide.session o
+        WHERE o.parked AND o.owner = p_owner COLLATE "C"
+        AND hashtextextended(o.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
+        ORDER BY hashtextextended(o.owner, 0), hashtextextended(o.id, 0)) s
+    CROSS JOIN LATERAL (
+        SELECT o.position, o.attempts > 0 OR octet_length(o.payload) > p_room AS is_alone
+        FROM duroxide.work o
+        WHERE o.wake_at IS NULL AND o.session = s.id
+        AND hashtextextended(o.session, 0) = hashtextextended(s.id, 0)
+        AND (p_any OR o.tag IS NULL AND p_untagged OR o.tag = ANY (p_tags))
+        AND (p_before IS NULL OR o.position < p_before)
+        ORDER BY hashtextextended(o.session, 0), o.position LIMIT 1) w
+    WHERE s.until > p_now AND s.id <> ALL (p_seen)
+    ORDER BY w.position LIMIT 1;
+    IF coalesce(v_near.places[1] < v_parked.place, v_parked.place IS NULL) THEN
+        session := v_near.sessions[1];
+        place := v_near.places[1];
+        is_alone := v_near.are_alone[1];
+    ELSE
+        session := v_parked.session;
+        place := v_parked.place;
+        is_alone := v_parked.is_alone;
+    END IF;
+END
+$body$;
+
+-- Whether there is anything of sessions that this owner may have, as far as can be told at once.
+CREATE FUNCTION duroxide.has_session_work(p_owner text, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql AS $body$
+BEGIN
+    -- In the order of the index that holds no others, so that no other one seems to do.
+    RETURN (SELECT true FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+            ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
+        OR (SELECT s.until FROM duroxide.session s
+            WHERE s.parked ORDER BY s.until LIMIT 1) <= p_now IS TRUE
+        OR (SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
+            AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
+            ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL;
 END
 $body$;
 
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
--- other fetches; older than `p_before` if that is given. Its session is the owner's afterwards
--- (R8.82). The session comes first: who locked an activity before it could make another one, who gets
--- the session, begin with a younger activity.
+-- other fetches; before the place `p_before` if that is given. One that has to be alone because it was
+-- tried before (R8.146), or is larger than `p_room` (R8.147), is only found, not taken, unless it is
+-- before `p_first`. If taken, its session is the owner's afterwards (R8.82). The session comes first: who
+-- locked an activity before it could make another one, who gets the session, begin with a younger
+-- activity.
 CREATE FUNCTION duroxide.choose_session_work(
-    p_any boolean, p_untagged boolean, p_tags text[], p_before bigint,
-    p_owner text, p_until bigint, p_node bigint, p_now bigint)
-RETURNS bigint
+    p_any boolean, p_untagged boolean, p_tags text[], p_first bigint, p_before bigint,
+    p_room bigint, p_owner text, p_until bigint, p_node bigint, p_now bigint,
+    OUT seq bigint, OUT place bigint, OUT is_alone boolean, OUT is_unfinished boolean)
 LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
 DECLARE
-    v_seq bigint;
     v_session text;
-    v_tried text[] := '{}';
+    v_seen text[] := '{}';
 BEGIN
+    IF NOT duroxide.has_session_work(p_owner, p_now) THEN
+        RETURN;
+    END IF;
+    IF (SELECT s.until FROM duroxide.session s
+        WHERE s.parked ORDER BY s.until LIMIT 1) <= p_now THEN
+        PERFORM duroxide.unpark(p_now);
+    END IF;
     LOOP
-        SELECT w.session INTO v_session FROM duroxide.work w
-        LEFT JOIN duroxide.session s ON s.id = w.session
-        WHERE w.wake_at IS NULL AND w.session IS NOT NULL
-        AND (s.id IS NULL OR s.owner = p_owner COLLATE "C" OR s.until <= p_now)
-        AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
-        AND (p_before IS NULL OR w.seq < p_before)
-        AND w.session <> ALL (v_tried)
-        ORDER BY w.seq LIMIT 1;
-        EXIT WHEN v_session IS NULL;
-        v_tried := v_tried || v_session;
+        SELECT n.session, n.place, n.is_alone, n.is_unfinished
+        INTO v_session, place, is_alone, is_unfinished
+        FROM duroxide.next_session(p_any, p_untagged, p_tags, p_before, p_room, p_owner, p_now,
+            v_seen) n;
+        EXIT WHEN v_session IS NULL OR is_alone AND p_first < place;
+        v_seen := v_seen || v_session;
         INSERT INTO duroxide.session (id, owner, until, last_activity)
         SELECT v_session, p_owner, 0, 0
         WHERE NOT EXISTS (SELECT FROM duroxide.session s WHERE s.id = v_session COLLATE "C")
@@ -94,30 +276,30 @@ BEGIN
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
         CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
-        SELECT w.seq INTO v_seq FROM duroxide.work w
+        SELECT w.seq, w.position, w.attempts > 0 OR octet_length(w.payload) > p_room
+        INTO seq, place, is_alone FROM duroxide.work w
         WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
+        AND hashtextextended(w.session, 0) = hashtextextended(v_session COLLATE "C", 0)
         AND (p_any OR w.tag IS NULL AND p_untagged OR w.tag = ANY (p_tags))
-        AND (p_before IS NULL OR w.seq < p_before)
-        ORDER BY w.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        AND (p_before IS NULL OR w.position < p_before)
+        ORDER BY hashtextextended(w.session, 0), w.position LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN FOUND;
     END LOOP;
-    RETURN v_seq;
 END
 $body$;
 
 -- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
 -- and session to somebody who takes such; when time changes something about activities next.
 CREATE FUNCTION duroxide.next_work(
-    p_any boolean, p_sessions boolean, p_now bigint, OUT is_there boolean, OUT due bigint)
+    p_any boolean, p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
 LANGUAGE plpgsql AS $body$
 BEGIN
     SELECT EXISTS (SELECT FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
         OR p_any AND EXISTS (SELECT FROM duroxide.work w
             WHERE w.wake_at IS NULL AND w.session IS NULL)
-        OR p_sessions AND EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NOT NULL),
-        duroxide.next_work_due(p_now, p_sessions)
+        OR p_owner IS NOT NULL AND duroxide.has_session_work(p_owner, p_now),
+        duroxide.next_work_due(p_now, p_owner IS NOT NULL)
     INTO is_there, due;
     is_there := is_there OR coalesce(due <= p_now, false);
 END
@@ -125,7 +307,9 @@ $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
--- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the last (R8.139).
+-- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
+-- last (R8.139). One that was tried before is alone (R8.146), and there is a limit to what all of them
+-- hold (R8.147).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
     p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
@@ -136,7 +320,12 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
-    v_bound bigint;
+    v_first bigint;
+    v_before bigint;
+    v_room bigint;
+    v_is_cut boolean := false;
+    v_is_unfinished boolean := false;
+    v_bound record;
     v_due bigint;
     v_more boolean;
 BEGIN
@@ -148,34 +337,117 @@ BEGIN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
-        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node)
-        WHERE w.seq = ANY (v_seqs);
+        -- What was locked, and not given back, goes behind all others (R8.146).
+        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node),
+            behind = coalesce(o.place, w.behind)
+        FROM (
+            SELECT s.seq, CASE WHEN s.token IS NOT NULL
+                THEN nextval('duroxide.positions'::regclass) END AS place
+            FROM (
+                SELECT e.seq, e.token FROM duroxide.work e WHERE e.seq = ANY (v_seqs)
+                ORDER BY e.wake_at, e.position) s) o
+        WHERE w.seq = o.seq;
         v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
+    IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
+        -- A batch ends before one that was tried, or is this one alone, and where it gets too large.
+        SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
+            min(c.position) FILTER (WHERE c.n = 1),
+            min(c.position) FILTER (WHERE c.n = p_max OR NOT c.fits),
+            duroxide.fetch_bytes() - coalesce(max(c.bytes) FILTER (WHERE c.fits), 0),
+            coalesce(bool_or(NOT c.fits AND c.n > 1), false)
+        INTO v_seqs, v_first, v_before, v_room, v_is_cut
+        FROM (
+            SELECT o.*, NOT o.are_tried AND coalesce(o.bytes <= duroxide.fetch_bytes(), true) AS fits
+            FROM (
+                SELECT u.seq, u.n, w.position,
+                    bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried,
+                    sum(CASE WHEN u.n > 1 THEN octet_length(w.payload) END) OVER (ORDER BY u.n)
+                        AS bytes
+                FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
+                JOIN duroxide.work w ON w.seq = u.seq) o) c;
+        v_seqs := coalesce(v_seqs, '{}');
+    END IF;
     IF p_owner IS NOT NULL THEN
-        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_seqs[p_max],
-            p_owner, v_now + p_lease, p_node, v_now);
-        IF v_bound IS NOT NULL THEN
-            v_seqs := array(SELECT u.seq FROM unnest(v_seqs) u(seq) WHERE u.seq < v_bound)
-                || v_bound;
+        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_first, v_before,
+            v_room, p_owner, v_now + p_lease, p_node, v_now);
+        v_is_unfinished := v_bound.is_unfinished;
+        IF v_bound.place IS NOT NULL THEN
+            v_is_cut := true;
+            v_seqs := array(
+                SELECT u.seq FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
+                JOIN duroxide.work w ON w.seq = u.seq
+                WHERE w.position < v_bound.place ORDER BY u.n);
+            IF NOT (v_bound.is_alone AND cardinality(v_seqs) > 0) THEN
+                v_seqs := v_seqs || v_bound.seq;
+            END IF;
         END IF;
     END IF;
     IF cardinality(v_seqs) = 0 THEN
+        IF v_is_unfinished THEN
+            v_due := v_now;
+        END IF;
         RETURN QUERY SELECT v_now, v_due, false, NULL::bigint, NULL::uuid, NULL::bigint, NULL;
         RETURN;
     END IF;
     UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
-        attempts = least(w.attempts + 1, 4294967295)
+        attempts = least(w.attempts + 1, 4294967295), parked = false
     WHERE w.seq = ANY (v_seqs);
     -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
-    v_more := (cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
+    v_more := (v_is_cut OR cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
         EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        OR p_owner IS NOT NULL AND EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NOT NULL));
+        OR p_owner IS NOT NULL AND duroxide.has_session_work(p_owner, v_now));
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
-        FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.seq;
+        FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.position;
+END
+$body$;
+
+-- As fetch_work, one activity at most, for when that fails: one that cannot be read is set apart for a
+-- minute, and the next one is tried. Those of sessions come after the others, so that it is known which
+-- one it was.
+CREATE FUNCTION duroxide.fetch_work_singly(
+    p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
+RETURNS TABLE (
+    now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_owner text;
+    v_rows record;
+    v_seq bigint;
+    v_reason text;
+BEGIN
+    FOR v_try IN 1 .. 100 LOOP
+        BEGIN
+            SELECT f.* INTO v_rows FROM duroxide.fetch_work(1, p_lock, p_any, p_untagged, p_tags,
+                v_owner, p_lease, p_token, p_node, v_now, p_alone) f;
+            IF v_rows.seq IS NOT NULL OR v_owner IS NOT DISTINCT FROM p_owner THEN
+                RETURN QUERY SELECT v_rows.now_ms, v_rows.next_due, true, v_rows.seq, v_rows.token,
+                    v_rows.attempts, v_rows.payload;
+                RETURN;
+            END IF;
+            v_owner := p_owner;
+            CONTINUE;
+        EXCEPTION WHEN OTHERS THEN
+            IF v_try = 100 OR NOT duroxide.is_about_data(SQLSTATE) THEN
+                RAISE;
+            END IF;
+            v_reason := SQLERRM;
+        END;
+        v_seq := (duroxide.choose_work(1, p_any, p_untagged, p_tags))[1];
+        IF v_seq IS NULL AND v_owner IS NOT NULL THEN
+            SELECT c.seq INTO v_seq FROM duroxide.choose_session_work(p_any, p_untagged, p_tags,
+                NULL, NULL, duroxide.fetch_bytes(), p_owner, v_now + p_lease, p_node, v_now) c;
+        END IF;
+        UPDATE duroxide.work w SET wake_at = v_now + 60000, token = NULL, node = NULL,
+            parked = false
+        WHERE w.seq = v_seq;
+        RAISE WARNING 'activity % cannot be read, which is tried again in a minute: %', v_seq, v_reason;
+    END LOOP;
 END
 $body$;
 
@@ -359,6 +631,8 @@ BEGIN
     WHERE s.id = u.id COLLATE "C"
     AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.session = s.id);
     GET DIAGNOSTICS v_removed = ROW_COUNT;
+    v_ids := array(SELECT s.id FROM duroxide.session s WHERE s.parked FOR UPDATE SKIP LOCKED);
+    PERFORM duroxide.note_unparked(v_ids);
     RETURN v_removed;
 END
 $body$;

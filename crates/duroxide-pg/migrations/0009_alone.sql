@@ -198,7 +198,8 @@ BEGIN
         END IF;
         IF p_work IS NOT NULL THEN
             -- It stays at rest; what is left of a lock that ran out goes.
-            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL
+            UPDATE duroxide.mailbox m SET done = p_lock_token, token = NULL, taken = NULL,
+                behind = NULL
             WHERE m.instance = p_key AND m.xmin = v_version;
             EXIT commit WHEN NOT FOUND;
             DELETE FROM duroxide.work w
@@ -252,7 +253,7 @@ BEGIN
         IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
             AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
             SELECT n.is_there, n.due INTO v_others, next_due
-            FROM duroxide.next_work(p_any, p_owner IS NOT NULL, now_ms) n;
+            FROM duroxide.next_work(p_any, p_owner, now_ms) n;
         END IF;
         IF NOT v_others THEN
             seq := nextval('duroxide.positions'::regclass);
@@ -278,7 +279,7 @@ BEGIN
             WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
             UPDATE duroxide.mailbox m SET
                 done = m.token, token = NULL, node = NULL, taken = NULL, counted = false,
-                wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
+                behind = NULL, wake_at = NULL, known = true, pin = v_instance_pin, head = h.seq,
                 state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
             FROM (SELECT (SELECT q.seq FROM duroxide.message q
                 WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h

@@ -14,6 +14,9 @@ use crate::tls;
 /// the server notice soon that the other side is gone.
 pub(crate) const LANE_SETTINGS: &[(&str, &str)] = &[
     ("enable_seqscan", "off"),
+    // It reads all there is before the first row, and passes dead entries again and again.
+    ("enable_bitmapscan", "off"),
+    ("enable_sort", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),

@@ -90,6 +90,8 @@ pub(super) struct Desk {
     pub(super) is_looking: bool,
     /// When to look again even if nobody rings.
     pub(super) due: Option<Instant>,
+    /// The last look failed, perhaps because of one item: the next one leaves such aside.
+    pub(super) is_careful: bool,
 }
 
 /// A look at a queue, part of a transaction.
@@ -100,6 +102,8 @@ pub(super) struct Look {
     pub(super) max: usize,
     /// Of all locks that it takes.
     pub(super) secret: Uuid,
+    /// Takes one item at most, and leaves aside what cannot be read.
+    pub(super) is_careful: bool,
 }
 
 /// What a look came to.
@@ -117,7 +121,8 @@ const LOOK_MAX: usize = 256;
 impl Desk {
     pub(super) fn new(id: u64, fetch: Fetch) -> Self {
         let waiting = VecDeque::new();
-        Self { id, fetch, waiting, is_dirty: true, is_looking: false, due: None }
+        let (is_looking, is_careful) = (false, false);
+        Self { id, fetch, waiting, is_dirty: true, is_looking, due: None, is_careful }
     }
 
     pub(super) fn serves(&self, fetch: &Fetch) -> bool {
@@ -150,6 +155,7 @@ impl Desk {
             fetch: self.fetch.clone(),
             max: max.clamp(1, LOOK_MAX),
             secret: fresh_secret(),
+            is_careful: self.is_careful,
         }
     }
 }

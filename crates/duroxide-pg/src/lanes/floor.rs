@@ -171,12 +171,20 @@ impl Floor {
         self.lanes.notify_one();
     }
 
-    /// A look failed. Those whose time is up hear of it, or all.
-    pub(super) fn fail_look(&self, desk: u64, error: &PgError, all: bool) {
+    /// A look failed. If one item may be to blame, the next look finds that out. Otherwise those whose
+    /// time is up hear of it, or all.
+    pub(super) fn fail_look(&self, look: &Look, error: &PgError, all: bool) {
         let mut state = self.lock();
-        let Some(desk) = state.desk(desk) else { return };
+        let Some(desk) = state.desk(look.desk) else { return };
         desk.is_looking = false;
         desk.is_dirty = true;
+        if error.may_be_about_one() && !look.is_careful {
+            desk.is_careful = true;
+            drop(state);
+            tracing::warn!(target: "duroxide::providers::postgres", %error, "fetching one by one");
+            return self.lanes.notify_one();
+        }
+        desk.is_careful = false;
         let now = Instant::now();
         let gone = take_where(&mut desk.waiting, |fetcher| all || fetcher.deadline <= now);
         drop(state);
@@ -192,6 +200,7 @@ impl Floor {
         let Some(desk) = state.desk(look.desk) else { return };
         let now = Instant::now();
         desk.is_looking = false;
+        desk.is_careful = false;
         desk.is_dirty |= seen.is_full;
         let due = now + seen.due_in;
         if desk.due.is_none_or(|before| due < before) {

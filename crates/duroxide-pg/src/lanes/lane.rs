@@ -326,7 +326,7 @@ impl Lane {
         floor.conclude(&batch);
         // Fetches may as well wait for the server; what is wrong with themselves they hear.
         let is_theirs = !error.is_outage();
-        batch.looks.iter().for_each(|look| floor.fail_look(look.desk, error, is_theirs));
+        batch.looks.iter().for_each(|look| floor.fail_look(look, error, is_theirs));
         let now = Instant::now();
         let until =
             batch.repeat_until.unwrap_or(now + self.store.pool.settings().statement_timeout);

@@ -28,6 +28,11 @@ pub(super) const FETCH_TURNS: &str =
     "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 pub(super) const FETCH_WORK: &str =
     "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+/// The same for what one item may have made fail.
+const FETCH_TURNS_SINGLY: &str =
+    "SELECT * FROM duroxide.fetch_turns_singly($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const FETCH_WORK_SINGLY: &str =
+    "SELECT * FROM duroxide.fetch_work_singly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// A look as a call of its own.
 pub(super) fn look_call<'a>(
@@ -37,7 +42,12 @@ pub(super) fn look_call<'a>(
     terms: Terms,
 ) -> Call<'a> {
     let queue = look.fetch.queue();
-    let mut call = Call::new(if queue == Queue::Turns { FETCH_TURNS } else { FETCH_WORK });
+    let mut call = Call::new(match (queue, look.is_careful) {
+        (Queue::Turns, false) => FETCH_TURNS,
+        (Queue::Turns, true) => FETCH_TURNS_SINGLY,
+        (Queue::Work, false) => FETCH_WORK,
+        (Queue::Work, true) => FETCH_WORK_SINGLY,
+    });
     add_look(&mut call, store, queue, Some(look), terms);
     call.with(is_alone)
 }

@@ -82,7 +82,7 @@ async fn transact_alone(
     terms: Terms,
 ) -> Result<Outcome, PgError> {
     let Common { mut call, queue } = common;
-    let inner = batch.looks.iter().position(|look| look.fetch.queue() == queue);
+    let inner = batch.looks.iter().position(|look| can_be_inner(look, queue));
     add_look(&mut call, store, queue, inner.map(|place| &batch.looks[place]), terms);
     let others = others_than(inner, &batch.looks);
     let others = others.map(|look| look_call(store, look, false, terms));
@@ -159,7 +159,11 @@ async fn transact_many(
 /// A look at activities is part of the commits, which may bring some.
 fn inner_look(batch: &Batch, groups: &[Group<'_>]) -> Option<usize> {
     groups.iter().find(|(kind, _, _)| *kind == Kind::Commit)?;
-    batch.looks.iter().position(|look| look.fetch.queue() == Queue::Work)
+    batch.looks.iter().position(|look| can_be_inner(look, Queue::Work))
+}
+
+fn can_be_inner(look: &Look, queue: Queue) -> bool {
+    look.fetch.queue() == queue && !look.is_careful
 }
 
 async fn read_looks(

@@ -5,9 +5,10 @@
 mod support;
 mod store;
 
-use duroxide_fleet::torture::{Siege, lay_siege};
-use duroxide_fleet::{Stage, alone, company, reuse, takeover, zombies};
 use std::sync::MutexGuard;
+
+use duroxide_fleet::torture::{Siege, lay_siege};
+use duroxide_fleet::{Stage, alone, company, killers, reuse, takeover, zombies};
 use store::POSTGRES;
 
 const ROUNDS: usize = 2;
@@ -105,4 +106,25 @@ fn an_activity_that_was_taken_over_is_not_answered_by_its_first_holder() {
 fn r6_68_names_are_used_again_while_workers_are_killed() {
     let Some(_turn) = turn() else { return };
     reuse::names_are_used_again(&POSTGRES, 12);
+}
+
+// R7.28: what ends its process is given up in the end, and nobody else is.
+#[test]
+fn who_ends_its_process_harms_nobody_else() {
+    let Some(_turn) = turn() else { return };
+    killers::who_ends_its_process_harms_nobody_else(&POSTGRES);
+}
+
+// R8.146: processes that are ended before they have run anything use up the attempts of nobody.
+#[test]
+fn r8_146_processes_that_end_at_once_harm_nobody() {
+    let Some(_turn) = turn() else { return };
+    killers::processes_that_end_at_once_harm_nobody(&POSTGRES);
+}
+
+// The same for some that have fetched: the first fetch takes a while here.
+#[test]
+fn r8_146_processes_that_end_with_their_first_fetches_harm_nobody() {
+    let Some(_turn) = turn() else { return };
+    killers::processes_that_end_early_harm_nobody(&POSTGRES, Duration::from_millis(80));
 }
