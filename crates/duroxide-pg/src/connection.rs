@@ -88,17 +88,24 @@ impl Connection {
         !self.client.is_closed()
     }
 
-    /// Runs a statement; its rows.
+    /// Runs a statement, as a transaction that starts with `begin` if there is one; its rows.
     pub(crate) async fn query(
         &self,
         schema: &Schema,
+        begin: Option<&str>,
         sql: &'static str,
         values: &Values<'_>,
         limit: Duration,
     ) -> Result<Vec<Row>, PgError> {
         let ask = async {
             let statement = self.prepare(schema, sql).await?;
-            Ok(self.ask(&statement, values).await?)
+            let Some(begin) = begin else { return Ok(self.ask(&statement, values).await?) };
+            let answers: Vec<Answer<'_>> = vec![
+                Box::pin(self.command(begin)),
+                Box::pin(self.ask(&statement, values)),
+                Box::pin(self.command("COMMIT")),
+            ];
+            Ok(in_order(answers).await?.swap_remove(1))
         };
         tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
     }

@@ -85,6 +85,17 @@ impl PgError {
         matches!(self.meaning(), Some(Meaning::Contention | Meaning::Outdated))
     }
 
+    /// Whether somebody else had a row locked for too long. Nothing has happened.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.meaning() == Some(Meaning::Locked)
+    }
+
+    /// Somebody else has had a row locked for too long.
+    pub(crate) fn lock_timeout() -> Self {
+        let message = "somebody else has a row of this instance locked".to_owned();
+        Self::Database { code: "55P03".to_owned(), message }
+    }
+
     /// Whether a key was violated, of which general functions tell more than those for common cases.
     pub(crate) fn is_violated_key(&self) -> bool {
         self.meaning() == Some(Meaning::KeyTaken)

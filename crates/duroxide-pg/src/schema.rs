@@ -1,7 +1,7 @@
 //! The schema: its name in statements, its versions, how one becomes the next.
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, GenericClient, Row};
+use tokio_postgres::{Client, GenericClient, IsolationLevel, Row, Transaction};
 
 use crate::config::MigrationPolicy;
 use crate::error::PgError;
@@ -96,7 +96,7 @@ impl Schema {
 
     /// Removes the schema with everything in it, unless there is something that is not ours.
     pub(crate) async fn drop(&self, client: &mut Client) -> Result<(), PgError> {
-        let transaction = client.transaction().await?;
+        let transaction = begin(client).await?;
         transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
         if let Some(row) = self.foreign(&transaction).await? {
             return Err(PgError::ForeignSchema { schema: self.name.clone(), found: row.get(0) });
@@ -119,7 +119,7 @@ impl Schema {
     /// Runs what is missing, all of it or nothing. Of many nodes that start at once one does it, the
     /// others wait and find it done.
     async fn migrate(&self, client: &mut Client) -> Result<(), PgError> {
-        let transaction = client.transaction().await?;
+        let transaction = begin(client).await?;
         transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
         let found = self.version(&transaction).await?;
         if found > newest() {
@@ -201,6 +201,12 @@ async fn one(
 ) -> Result<Row, PgError> {
     let row = client.query_typed(sql, values).await?.pop();
     row.ok_or_else(|| PgError::Connection { reason: format!("no answer to {sql}") })
+}
+
+/// A transaction in which each statement sees what is there when it begins, whatever the database says.
+async fn begin(client: &mut Client) -> Result<Transaction<'_>, PgError> {
+    let isolation = IsolationLevel::ReadCommitted;
+    Ok(client.build_transaction().isolation_level(isolation).start().await?)
 }
 
 /// The version this library makes.

@@ -5,9 +5,11 @@
 //! nothing stays, and rides along with the next transaction that may bring it something.
 //!
 //! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `lane.rs`
-//! (who carries it), `held.rs` (who is answered later), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
+//! (who carries it), `blocked.rs` (what somebody
+//! else's lock keeps waiting), `held.rs` (who is answered later), `lost.rs` (whose answers were lost), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
 mod alone;
+mod blocked;
 mod call;
 mod calls;
 mod catch;
@@ -18,6 +20,7 @@ mod floor;
 mod held;
 mod lane;
 mod look;
+mod lost;
 mod op;
 mod state;
 mod transaction;
@@ -35,13 +38,30 @@ use crate::store::{RunningGuard, Store};
 
 /// Starts the lanes of a store, and whoever keeps the time for them.
 pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>) {
-    for number in 0..store.pool.settings().lanes.max(1) {
+    let lanes = store.pool.settings().lanes.max(1);
+    for number in 0..lanes {
         let (lane, guard) = (lane::Lane::new(Arc::clone(store), number), Arc::clone(guard));
         tokio::spawn(async move {
             let _running = guard;
             lane.run().await;
         });
     }
+    // Beside them: what is not to wait for commits, and what commits are not to wait for.
+    let (renewing, running) = (lane::Lane::new(Arc::clone(store), lanes), Arc::clone(guard));
+    tokio::spawn(async move {
+        let _running = running;
+        renewing.run_renewals().await;
+    });
+    let (caring, running) = (lane::Lane::new(Arc::clone(store), lanes + 1), Arc::clone(guard));
+    tokio::spawn(async move {
+        let _running = running;
+        caring.run_blocked().await;
+    });
+    let (losing, running) = (Arc::clone(store), Arc::clone(guard));
+    tokio::spawn(async move {
+        let _running = running;
+        lost::give_back(losing).await;
+    });
     let (floor, guard) = (Arc::clone(&store.floor), Arc::clone(guard));
     tokio::spawn(async move {
         let _running = guard;
