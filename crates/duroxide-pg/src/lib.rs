@@ -15,7 +15,7 @@
 //!
 //! Reading order: `store.rs` (open), `provider.rs` and `admin.rs` (the contract, method by method),
 //! `fetch.rs`, `writes.rs`, `reads.rs`, `manage.rs`, `cleanup.rs` (what they do), `lanes/` (how everything that writes
-//! leaves together), `watch.rs` (other nodes), `pool.rs`, `door.rs` and `connection.rs`, `sqlstate.rs`
+//! leaves together), `watch.rs` (other nodes), `driver.rs`, `pool.rs`, `door.rs` and `connection.rs`, `sqlstate.rs`
 //! (what errors mean), and `migrations/` (the schema, where the rules are).
 
 mod config;
@@ -47,6 +47,7 @@ mod pool;
 mod connection;
 mod value;
 mod door;
+mod driver;
 mod target;
 mod tls;
 

@@ -10,6 +10,7 @@ use tokio_postgres::{Client, Row};
 use crate::config::ProviderConfig;
 use crate::connection::{Connection, Ear};
 use crate::door::Door;
+use crate::driver::Driver;
 use crate::error::PgError;
 use crate::lanes::Call;
 use crate::schema::Schema;
@@ -27,6 +28,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 pub(crate) struct Pool {
     target: Target,
     settings: ProviderConfig,
+    driver: Driver,
     schema: Schema,
     door: Door,
     /// How transactions on lanes begin: those that wait for the disk, and those that need not.
@@ -66,6 +68,7 @@ impl Pool {
         let readers = settings.pool_size.saturating_sub(settings.lanes + 3).max(1);
         Ok(Self {
             target: Target::of(&settings)?,
+            driver: Driver::start()?,
             schema: Schema::new(&settings.schema)?,
             door: Door::new(),
             begin_brief: format!("{begin}; SET LOCAL synchronous_commit = off"),
@@ -83,19 +86,29 @@ impl Pool {
         &self.schema
     }
 
+    /// The store's own thread.
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
     /// The settings of the store.
     pub(crate) fn settings(&self) -> &ProviderConfig {
         &self.settings
     }
 
-    /// A connection that is not part of the pool, at once or not at all.
+    /// A connection that is not part of the pool, at once or not at all. It is kept going by the store's
+    /// own thread.
     pub(crate) async fn connect(&self) -> Result<Client, PgError> {
-        let config = self.target.config.clone();
-        self.door.enter(false, || self.open(config, None)).await
+        let (target, settings) = (self.target.clone(), self.settings.clone());
+        let open = async move {
+            let config = target.config.clone();
+            Connection::open(&target, config, &settings, None).await
+        };
+        self.door.enter(false, || self.driver.run(open)).await
     }
 
-    /// A connection that calls the functions of the schema. While the server is away this waits
-    /// between tries.
+    /// A connection that calls the functions of the schema, kept going where it is asked for. While the
+    /// server is away this waits between tries.
     pub(crate) async fn connect_lane(&self) -> Result<Connection, PgError> {
         let open = || self.open(self.target.lane_config.clone(), None);
         Ok(self.connection(self.door.enter(true, open).await?))

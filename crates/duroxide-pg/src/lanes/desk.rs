@@ -90,6 +90,8 @@ pub(super) struct Desk {
     pub(super) is_looking: bool,
     /// When to look again even if nobody rings.
     pub(super) due: Option<Instant>,
+    /// The secret of the latest look.
+    secret: Option<Uuid>,
     /// When to look again for what the last look may have left to others.
     again: Option<Instant>,
     /// How long after the next look that leaves something.
@@ -134,6 +136,7 @@ impl Desk {
             is_dirty: true,
             is_looking: false,
             due: None,
+            secret: None,
             again: None,
             pause: FIRST_PAUSE,
         }
@@ -184,6 +187,15 @@ impl Desk {
         }
     }
 
+    /// The look that is under way comes to nothing: whoever took it is gone. Its secret.
+    pub(super) fn interrupt(&mut self) -> Option<Uuid> {
+        if !std::mem::take(&mut self.is_looking) {
+            return None;
+        }
+        self.is_dirty = true;
+        self.secret
+    }
+
     /// Begins a look for all who wait.
     pub(super) fn begin_look(&mut self) -> Look {
         self.is_dirty = false;
@@ -192,12 +204,9 @@ impl Desk {
         self.again = None;
         self.waiting.iter_mut().for_each(|fetcher| fetcher.has_looked = true);
         let max: usize = self.waiting.iter().map(|fetcher| fetcher.max).sum();
-        Look {
-            desk: self.id,
-            fetch: self.fetch.clone(),
-            max: max.clamp(1, LOOK_MAX),
-            secret: fresh_secret(),
-        }
+        let secret = fresh_secret();
+        self.secret = Some(secret);
+        Look { desk: self.id, fetch: self.fetch.clone(), max: max.clamp(1, LOOK_MAX), secret }
     }
 }
 

@@ -178,6 +178,17 @@ impl Floor {
         }
     }
 
+    /// Lanes begin, or begin anew: those before them have ended with their runtime, and so have the looks
+    /// that were under way.
+    pub(super) fn begin_anew(&self) {
+        let mut state = self.lock();
+        state.going_back = 0;
+        let lost = state.desks.iter_mut().filter_map(Desk::interrupt).collect();
+        drop(state);
+        self.lose(lost, None);
+        self.lanes.notify_one();
+    }
+
     /// A batch is over.
     pub(super) fn conclude(&self, batch: &Batch) {
         self.lock().going_back -= batch.going_back;

@@ -27,6 +27,8 @@ mod transaction;
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 pub(crate) use call::Call;
 pub(crate) use catch::Catch;
 pub(crate) use commit::CommitDraft;
@@ -36,35 +38,27 @@ pub(crate) use op::{Lock, Op, Queue};
 
 use crate::store::{RunningGuard, Store};
 
-/// Starts the lanes of a store, and whoever keeps the time for them.
-pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>) {
-    let lanes = store.pool.settings().lanes.max(1);
-    for number in 0..lanes {
+/// Starts the lanes of a store on a runtime, and whoever keeps the time for them.
+pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>, home: &Handle) {
+    store.floor.begin_anew();
+    for number in 0..store.pool.settings().lanes.max(1) {
         let (lane, guard) = (lane::Lane::new(Arc::clone(store), number), Arc::clone(guard));
-        tokio::spawn(async move {
+        home.spawn(async move {
             let _running = guard;
             lane.run().await;
         });
     }
-    // Beside them: what is not to wait for commits, and what commits are not to wait for.
-    let (renewing, running) = (lane::Lane::new(Arc::clone(store), lanes), Arc::clone(guard));
-    tokio::spawn(async move {
-        let _running = running;
-        renewing.run_renewals().await;
-    });
-    let (caring, running) = (lane::Lane::new(Arc::clone(store), lanes + 1), Arc::clone(guard));
-    tokio::spawn(async move {
-        let _running = running;
-        caring.run_blocked().await;
-    });
-    let (losing, running) = (Arc::clone(store), Arc::clone(guard));
-    tokio::spawn(async move {
-        let _running = running;
-        lost::give_back(losing).await;
-    });
     let (floor, guard) = (Arc::clone(&store.floor), Arc::clone(guard));
-    tokio::spawn(async move {
+    home.spawn(async move {
         let _running = guard;
         floor.keep_time().await;
     });
+}
+
+/// Starts what is not to wait for commits, and what commits are not to wait for, on the store's thread.
+pub(crate) fn start_beside(store: &Arc<Store>) {
+    let (home, lanes) = (store.pool.driver().handle(), store.pool.settings().lanes.max(1));
+    home.spawn(lane::Lane::new(Arc::clone(store), lanes).run_renewals());
+    home.spawn(lane::Lane::new(Arc::clone(store), lanes + 1).run_blocked());
+    home.spawn(lost::give_back(Arc::clone(store)));
 }
