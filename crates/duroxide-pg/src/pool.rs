@@ -65,7 +65,7 @@ impl Pool {
         }
         // Beside the lanes, the one that renews, the one that sees to what was set apart, and the one
         // that listens.
-        let readers = settings.pool_size.saturating_sub(settings.lanes + 3).max(1);
+        let readers = settings.pool_size.saturating_sub(settings.lanes + 3).max(2);
         Ok(Self {
             target: Target::of(&settings)?,
             driver: Driver::start()?,
@@ -75,7 +75,7 @@ impl Pool {
             begin,
             begin_alone,
             permits: Semaphore::new(readers),
-            admin_permits: Semaphore::new((readers - 1).max(1)),
+            admin_permits: Semaphore::new(readers - 1),
             idle: Mutex::default(),
             settings,
         })

@@ -30,6 +30,12 @@ pub(super) enum Place {
 }
 
 impl Op {
+    /// Whether it has to wait behind others about the same rows. Who waits to commit goes on holding the
+    /// lock.
+    fn keeps_its_place(&self) -> bool {
+        !matches!(self, Self::Renew { .. })
+    }
+
     /// The rows it locks, as far as can be told here.
     pub(super) fn places(&self) -> Vec<Place> {
         let mut ids: Vec<&str> = Vec::new();
@@ -65,6 +71,7 @@ impl Blocked {
     /// Takes what has to wait behind something that was set apart; the others are left.
     pub(super) fn catch_up(&mut self, waiting: Waiting) -> Option<Waiting> {
         let is_behind = !self.places.is_empty()
+            && waiting.op.keeps_its_place()
             && waiting.op.places().iter().any(|place| self.places.contains(place));
         if !is_behind {
             return Some(waiting);
@@ -254,7 +261,8 @@ fn part(ops: Vec<Waiting>, taken: &Taken) -> (Vec<Waiting>, Vec<Waiting>) {
     for waiting in ops {
         let places = waiting.op.places();
         let is_second = waiting.op.lock().is_some_and(|lock| locks.contains(&lock));
-        if taken.has_any_of(&places) || behind.has_any_of(&places) || is_second {
+        let is_behind = waiting.op.keeps_its_place() && behind.has_any_of(&places);
+        if taken.has_any_of(&places) || is_behind || is_second {
             behind.0.extend(places);
             blocked.push(waiting);
         } else {
@@ -296,6 +304,19 @@ mod tests {
         let (free, blocked) = part(ops, &taken);
         assert_eq!(payloads(&free), ["2", "4"]);
         assert_eq!(payloads(&blocked), ["1", "3"]);
+    }
+
+    #[test]
+    fn a_lock_is_renewed_while_its_commit_waits() {
+        let (queue, place, secret) = (Queue::Turns, 7, uuid::Uuid::nil());
+        let lock = super::super::op::Lock { queue, place, secret };
+        let of = |op| Waiting::new(op, None, None);
+        let mut state = State::default();
+        state.blocked.add(of(Op::Abandon { lock, delay: 0, uncount: true }));
+        state.ops.push_back(of(Op::Abandon { lock, delay: 1, uncount: true }));
+        state.renewals.push_back(of(Op::Renew { lock, extend: 1 }));
+        assert_eq!(state.take_renewals().len(), 1);
+        assert_eq!(state.take_ops().len(), 0);
     }
 
     #[tokio::test]

@@ -191,7 +191,7 @@ impl Lane {
         let mut ops: Vec<_> = batch.ops.into_iter().zip(outcome.verdicts).collect();
         if outcome.is_held {
             // Before the turn is handed out, whose commit lets it go.
-            let (lane, connections) = (self.number, Connection::count());
+            let (lane, connections) = (self.number, outcome.connections);
             let hold = |(waiting, _)| floor.hold(Held { waiting, lane, connections });
             ops.drain(..).for_each(hold);
         }
