@@ -65,7 +65,8 @@ impl Connection {
         };
         // The driver's own limit is for one address, and for the connection only.
         let limit = settings.connect_timeout * 2;
-        tokio::time::timeout(limit, connect).await.unwrap_or(Err(PgError::Timeout))
+        let connected = tokio::time::timeout(limit, connect).await;
+        connected.unwrap_or(Err(PgError::Timeout)).map_err(|error| error.at(&target.place()))
     }
 
     pub(crate) fn new(client: Client, through_pooler: bool) -> Self {

@@ -263,7 +263,7 @@ impl Store {
 }
 
 /// A number for any name, as text. Should two schemas share one, their nodes look once too often.
-fn number_of(name: &str) -> String {
+pub(crate) fn number_of(name: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }

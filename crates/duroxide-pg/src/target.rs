@@ -91,6 +91,23 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Where it is, and who we are there, for people to read.
+    pub(crate) fn place(&self) -> String {
+        let name = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<String> = self.config.get_hosts().iter().map(name).collect();
+        let ports: Vec<String> = self.config.get_ports().iter().map(u16::to_string).collect();
+        let ports = if ports.is_empty() { "5432".to_owned() } else { ports.join(", ") };
+        let user = self.config.get_user().unwrap_or("not named");
+        let database = self.config.get_dbname().unwrap_or(user);
+        format!("host {}, port {ports}, database {database}, user {user}", hosts.join(", "))
+    }
+}
+
 /// Settings as an option of the connection.
 fn options_of(groups: &[&[(&str, String)]]) -> String {
     let option = |(name, value): &(&str, String)| format!("-c {name}={value}");
@@ -186,6 +203,13 @@ mod tests {
         assert_eq!(mode_of("postgres://u@db.example/d?sslmode=require"), Ok(TlsMode::Require));
         assert_eq!(mode_of("postgres://u@db.example/d?sslmode=disable"), Ok(TlsMode::Disable));
         assert!(mode_of("postgres://u@db.example/d?sslmode=perhaps").is_err());
+    }
+
+    #[test]
+    fn a_place_is_named_without_the_password() {
+        let settings = ProviderConfig::new("postgres://app:secret@127.0.0.1:5433/orders");
+        let place = Target::of(&settings).unwrap().place();
+        assert_eq!(place, "host 127.0.0.1, port 5433, database orders, user app");
     }
 
     #[test]
