@@ -113,6 +113,35 @@ BEGIN
 END
 $body$;
 
+-- Of these instances, by id and by key, and of these activities, those that somebody else has locked at
+-- this moment. For transactions that could not have a row in time: who wants it is to wait alone.
+CREATE FUNCTION duroxide.locked_by_others(
+    p_ids text[], p_keys bigint[], p_seqs bigint[],
+    OUT ids text[], OUT keys bigint[], OUT seqs bigint[])
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+DECLARE
+    v_keys bigint[] := duroxide.keys_of(p_ids);
+    v_free bigint[];
+BEGIN
+    PERFORM duroxide.be_brief();
+    v_free := array(
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.instance = ANY (v_keys || p_keys) FOR UPDATE SKIP LOCKED);
+    ids := array(
+        SELECT u.id FROM unnest(p_ids, v_keys) u(id, key)
+        JOIN duroxide.mailbox m ON m.instance = u.key WHERE m.instance <> ALL (v_free));
+    keys := array(
+        SELECT m.instance FROM duroxide.mailbox m
+        WHERE m.instance = ANY (p_keys) AND m.instance <> ALL (v_free));
+    v_free := array(
+        SELECT w.seq FROM duroxide.work w WHERE w.seq = ANY (p_seqs) FOR UPDATE SKIP LOCKED);
+    seqs := array(
+        SELECT w.seq FROM duroxide.work w
+        WHERE w.seq = ANY (p_seqs) AND w.seq <> ALL (v_free));
+END
+$body$;
+
 -- Takes messages out of circulation, for people to look at (R8.137). The oldest letters make room.
 CREATE FUNCTION duroxide.bury(p_keys bigint[], p_seqs bigint[], p_reasons text[], p_now bigint)
 RETURNS void

@@ -196,32 +196,99 @@ BEGIN
 END
 $body$;
 
--- Removes old executions of these instances (R6.80 – R6.85): ended, not current, not among the
--- newest to keep, ended before a time if one is given.
+-- Executions of these instances that can be removed (R6.80 – R6.85): ended, not current, not among the
+-- newest to keep, ended before a time if one is given. Nothing is locked; so many at most.
+CREATE FUNCTION duroxide.prunable(
+    p_keys bigint[], p_keep bigint, p_completed_before bigint, p_limit bigint)
+RETURNS TABLE (instance bigint, number bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT e.instance, e.number FROM (
+            SELECT x.*, i.execution AS newest,
+                row_number() OVER (PARTITION BY x.instance ORDER BY x.number DESC) AS age
+            FROM duroxide.execution x JOIN duroxide.instance i ON i.key = x.instance
+            WHERE x.instance = ANY (p_keys)) e
+        WHERE e.age > greatest(p_keep, 1) AND e.number IS DISTINCT FROM e.newest
+        AND e.status <> 'Running'
+        AND (p_completed_before IS NULL OR e.completed_at < p_completed_before)
+        ORDER BY e.instance, e.number LIMIT p_limit;
+END
+$body$;
+
+-- Removes executions that could be removed when they were chosen, if they still can under the lock of
+-- their instance. They are given by instance. After about so many events it is enough for one
+-- transaction: `seen` tells how many of them were looked at. Instances that somebody else has locked
+-- are left, and named in `locked`, unless they are to be waited for.
 CREATE FUNCTION duroxide.prune(
-    p_keys bigint[], p_keep bigint, p_completed_before bigint,
-    OUT executions bigint, OUT events bigint)
-LANGUAGE plpgsql AS $body$
+    p_instances bigint[], p_numbers bigint[], p_keep bigint, p_completed_before bigint,
+    p_events bigint, p_wait boolean,
+    OUT executions bigint, OUT events bigint, OUT seen bigint, OUT locked bigint[])
+LANGUAGE plpgsql
+SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
 #variable_conflict use_column
 DECLARE
-    v_instances bigint[];
-    v_numbers bigint[];
+    v_instance bigint;
+    v_is_locked boolean;
+    v_keep bigint := greatest(p_keep, 1);
+    v_count bigint;
+    v_row record;
 BEGIN
-    PERFORM FROM duroxide.mailbox m
-    WHERE m.instance = ANY (p_keys) ORDER BY m.instance FOR UPDATE;
-    SELECT array_agg(e.instance), array_agg(e.number) INTO v_instances, v_numbers FROM (
-        SELECT e.*, i.execution AS newest,
-            row_number() OVER (PARTITION BY e.instance ORDER BY e.number DESC) AS age
-        FROM duroxide.execution e JOIN duroxide.instance i ON i.key = e.instance
-        WHERE e.instance = ANY (p_keys)) e
-    WHERE e.age > greatest(p_keep, 1) AND e.number IS DISTINCT FROM e.newest
-    AND e.status <> 'Running'
-    AND (p_completed_before IS NULL OR e.completed_at < p_completed_before);
-    DELETE FROM duroxide.history h USING unnest(v_instances, v_numbers) u(instance, number)
-    WHERE h.instance = u.instance AND h.execution = u.number;
-    GET DIAGNOSTICS events = ROW_COUNT;
-    DELETE FROM duroxide.execution e USING unnest(v_instances, v_numbers) u(instance, number)
-    WHERE e.instance = u.instance AND e.number = u.number;
-    GET DIAGNOSTICS executions = ROW_COUNT;
+    executions := 0;
+    events := 0;
+    seen := 0;
+    locked := '{}';
+    FOR v_row IN SELECT u.instance, u.number FROM unnest(p_instances, p_numbers)
+        WITH ORDINALITY u(instance, number, n) ORDER BY u.n
+    LOOP
+        EXIT WHEN events >= p_events;
+        seen := seen + 1;
+        IF v_instance IS DISTINCT FROM v_row.instance THEN
+            v_instance := v_row.instance;
+            IF p_wait THEN
+                PERFORM FROM duroxide.mailbox m WHERE m.instance = v_instance FOR UPDATE;
+            ELSE
+                PERFORM FROM duroxide.mailbox m WHERE m.instance = v_instance
+                FOR UPDATE SKIP LOCKED;
+            END IF;
+            v_is_locked := FOUND;
+            IF NOT v_is_locked AND NOT p_wait AND EXISTS (
+                SELECT FROM duroxide.mailbox m WHERE m.instance = v_instance) THEN
+                locked := locked || v_instance;
+            END IF;
+        END IF;
+        CONTINUE WHEN NOT v_is_locked;
+        DELETE FROM duroxide.execution e
+        WHERE e.instance = v_instance AND e.number = v_row.number AND e.status <> 'Running'
+        AND (p_completed_before IS NULL OR e.completed_at < p_completed_before)
+        AND e.number IS DISTINCT FROM (
+            SELECT i.execution FROM duroxide.instance i WHERE i.key = v_instance)
+        AND v_keep <= (SELECT count(*) FROM (
+            SELECT FROM duroxide.execution x
+            WHERE x.instance = v_instance AND x.number > v_row.number LIMIT v_keep) newer);
+        CONTINUE WHEN NOT FOUND;
+        executions := executions + 1;
+        DELETE FROM duroxide.history h
+        WHERE h.instance = v_instance AND h.execution = v_row.number;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        events := events + v_count;
+    END LOOP;
+END
+$body$;
+
+-- Deletes ended trees as `delete_instances` does, all or none of these, and waits only briefly for what
+-- somebody else has locked.
+CREATE FUNCTION duroxide.delete_trees(
+    p_roots text[], p_now bigint, p_retention bigint,
+    OUT refusal smallint, OUT culprit text, OUT parent text, OUT instances bigint,
+    OUT executions bigint, OUT events bigint, OUT messages bigint, OUT ids text[])
+LANGUAGE plpgsql AS $body$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('lock_timeout', '100', true);
+    SELECT d.* INTO refusal, culprit, parent, instances, executions, events, messages, ids
+    FROM duroxide.delete_instances(p_roots, false, true, p_now, p_retention) d;
 END
 $body$;

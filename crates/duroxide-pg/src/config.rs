@@ -37,8 +37,9 @@ pub struct ProviderConfig {
     pub url: String,
     /// Schema that holds the tables; [`DEFAULT_SCHEMA`].
     pub schema: String,
-    /// Most connections open at a time; 8. One listens, [`lanes`](Self::lanes) write, and what is left,
-    /// one at least, reads.
+    /// Most connections open at a time; 8. One listens, [`lanes`](Self::lanes) write, one renews locks,
+    /// one sees to what has to wait for rows that somebody else has locked, and what is left, two at
+    /// least, read and clean up.
     pub pool_size: usize,
     /// Connections that write; 2. Whatever waits for one leaves together as one transaction, so that
     /// more of them seldom help.

@@ -65,7 +65,8 @@ impl Connection {
         };
         // The driver's own limit is for one address, and for the connection only.
         let limit = settings.connect_timeout * 2;
-        tokio::time::timeout(limit, connect).await.unwrap_or(Err(PgError::Timeout))
+        let connected = tokio::time::timeout(limit, connect).await;
+        connected.unwrap_or(Err(PgError::Timeout)).map_err(|error| error.at(&target.place()))
     }
 
     pub(crate) fn new(client: Client, through_pooler: bool) -> Self {
@@ -88,17 +89,24 @@ impl Connection {
         !self.client.is_closed()
     }
 
-    /// Runs a statement; its rows.
+    /// Runs a statement, as a transaction that starts with `begin` if there is one; its rows.
     pub(crate) async fn query(
         &self,
         schema: &Schema,
+        begin: Option<&str>,
         sql: &'static str,
         values: &Values<'_>,
         limit: Duration,
     ) -> Result<Vec<Row>, PgError> {
         let ask = async {
             let statement = self.prepare(schema, sql).await?;
-            Ok(self.ask(&statement, values).await?)
+            let Some(begin) = begin else { return Ok(self.ask(&statement, values).await?) };
+            let answers: Vec<Answer<'_>> = vec![
+                Box::pin(self.command(begin)),
+                Box::pin(self.ask(&statement, values)),
+                Box::pin(self.command("COMMIT")),
+            ];
+            Ok(in_order(answers).await?.swap_remove(1))
         };
         tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
     }

@@ -56,6 +56,13 @@ pub enum PgError {
         /// One of them.
         found: String,
     },
+    /// The schema was made by another build of this library, whose migrations were not the same.
+    OtherSchema {
+        /// The schema.
+        schema: String,
+        /// Version of the first migration that differs.
+        version: i32,
+    },
     /// The database does not store UTF-8.
     Encoding {
         /// What it stores.
@@ -83,6 +90,17 @@ impl PgError {
     /// try at once.
     pub(crate) fn is_undone_for_others(&self) -> bool {
         matches!(self.meaning(), Some(Meaning::Contention | Meaning::Outdated))
+    }
+
+    /// Whether somebody else had a row locked for too long. Nothing has happened.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.meaning() == Some(Meaning::Locked)
+    }
+
+    /// Somebody else has had a row locked for too long.
+    pub(crate) fn lock_timeout() -> Self {
+        let message = "somebody else has a row of this instance locked".to_owned();
+        Self::Database { code: "55P03".to_owned(), message }
     }
 
     /// Whether a key was violated, of which general functions tell more than those for common cases.
@@ -148,6 +166,12 @@ impl fmt::Display for PgError {
             Self::ForeignSchema { schema, found } => {
                 write!(f, "schema {schema:?} holds {found:?}, which is not part of a store")
             }
+            Self::OtherSchema { schema, version } => write!(
+                f,
+                "schema {schema:?} was made by another build of this library: its migration \
+                 {version} is not the one of this build. Use the build that made it, name another \
+                 schema, or remove this one with everything in it (DROP SCHEMA ... CASCADE)"
+            ),
             Self::Encoding { found } => {
                 write!(f, "the database stores {found}; a store needs one with encoding UTF8")
             }
@@ -172,12 +196,55 @@ impl From<tokio_postgres::Error> for PgError {
 }
 
 impl PgError {
-    /// An error that the server knows nothing of.
+    /// An error that the server knows nothing of. What went wrong on the way is trouble with the way, also
+    /// while encryption is agreed on; only what is wrong with the encryption itself is about that.
     fn of_client(error: &tokio_postgres::Error) -> Self {
-        let reason = error.to_string();
-        if reason.contains("TLS") { Self::Tls { reason } } else { Self::Connection { reason } }
+        let reason = with_causes(error);
+        match is_about_encryption(error) {
+            true => Self::Tls { reason },
+            false => Self::Connection { reason },
+        }
+    }
+
+    /// The same, about a connection that could not be made: says where to.
+    pub(crate) fn at(self, place: &str) -> Self {
+        let placed = |reason: String| format!("{reason} ({place})");
+        match self {
+            Self::Connection { reason } => Self::Connection { reason: placed(reason) },
+            Self::Refused { code, reason } => Self::Refused { code, reason: placed(reason) },
+            Self::Tls { reason } => Self::Tls { reason: placed(reason) },
+            Self::Timeout => Self::Connection { reason: placed("no answer in time".to_owned()) },
+            other => other,
+        }
     }
 }
+
+/// An error with what caused it.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether encryption cannot be had: certificates, versions, a server that has none.
+fn is_about_encryption(error: &tokio_postgres::Error) -> bool {
+    let Some(cause) = std::error::Error::source(error) else { return false };
+    match cause.downcast_ref::<std::io::Error>() {
+        Some(error) => error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+        // The driver says by this text alone that the server refused, or that it has no name to check.
+        None => cause.is::<rustls::Error>() || error.to_string() == DRIVER_TLS,
+    }
+}
+
+/// What the driver calls errors of encryption.
+const DRIVER_TLS: &str = "error performing TLS handshake";
 
 /// Why an operation did not happen.
 #[derive(Debug)]

@@ -14,8 +14,8 @@
 //! database was away.
 //!
 //! Reading order: `store.rs` (open), `provider.rs` and `admin.rs` (the contract, method by method),
-//! `fetch.rs`, `writes.rs`, `reads.rs`, `manage.rs` (what they do), `lanes/` (how everything that writes
-//! leaves together), `watch.rs` (other nodes), `pool.rs`, `door.rs` and `connection.rs`, `sqlstate.rs`
+//! `fetch.rs`, `writes.rs`, `reads.rs`, `manage.rs`, `cleanup.rs` (what they do), `lanes/` (how everything that writes
+//! leaves together), `watch.rs` (other nodes), `driver.rs`, `pool.rs`, `door.rs` and `connection.rs`, `sqlstate.rs`
 //! (what errors mean), and `migrations/` (the schema, where the rules are).
 
 mod config;
@@ -35,6 +35,7 @@ mod news;
 mod commit_board;
 mod reads;
 mod manage;
+mod cleanup;
 mod drafts;
 mod events;
 mod pins;
@@ -46,6 +47,7 @@ mod pool;
 mod connection;
 mod value;
 mod door;
+mod driver;
 mod target;
 mod tls;
 

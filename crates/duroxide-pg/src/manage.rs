@@ -1,23 +1,17 @@
-//! Instances, executions and totals, looked at and removed.
+//! Instances, executions and totals, looked at.
 
 use duroxide_core::model::INITIAL_EXECUTION_ID;
 use duroxide_core::provider::{
-    DeadLetter, DeleteInstanceResult, DeleteRefused, ExecutionInfo, InstanceFilter, InstanceInfo,
-    InstanceTree, PruneOptions, PruneResult, QueueDepths, Refusal, SystemMetrics,
+    DeadLetter, ExecutionInfo, InstanceInfo, InstanceTree, QueueDepths, Refusal, SystemMetrics,
 };
 use tokio_postgres::Row;
 
 use crate::error::Failure;
-use crate::numbers::{id_in, id_out, ms_in, ms_out};
+use crate::numbers::{id_in, id_out, ms_out};
 use crate::store::Store;
 use crate::text::{pack, unpack};
 use crate::value::Values;
-use crate::writes::{count, value};
-
-/// How many instances a bulk call touches if it does not say (R6.70).
-const DEFAULT_LIMIT: u32 = 1000;
-/// How often a bulk deletion chooses anew, if what it chose has begun to run meanwhile.
-const CHOICES: usize = 10;
+use crate::writes::count;
 
 impl Store {
     /// A list of ids.
@@ -173,129 +167,4 @@ impl Store {
         };
         Ok(rows.iter().map(letter).collect())
     }
-
-    /// Deletes a root with its descendants (R6.60, R6.61).
-    pub(crate) async fn delete_tree(
-        &self,
-        root: &str,
-        force: bool,
-    ) -> Result<DeleteInstanceResult, Failure> {
-        let refused = |why| Err(Refusal::Undeletable(why, root.to_owned()).into());
-        match self.parent(root).await {
-            Ok(None) => {}
-            Ok(Some(parent)) => match self.parent(&parent).await {
-                // Without its parent it is the root of what is left (R6.69).
-                Err(Failure::Refused(_)) => {}
-                Err(failure) => return Err(failure),
-                Ok(_) => return refused(DeleteRefused::SubOrchestration),
-            },
-            Err(Failure::Refused(_)) => return refused(DeleteRefused::NotFound),
-            Err(failure) => return Err(failure),
-        }
-        match self.delete(&[root.to_owned()], force, true).await {
-            Ok(result) if result.instances_deleted == 0 => refused(DeleteRefused::NotFound),
-            Err(Failure::Refused(Refusal::Undeletable(why, _))) => refused(why),
-            result => result,
-        }
-    }
-
-    /// Deletes instances, with their descendants or exactly these (R6.64).
-    pub(crate) async fn delete(
-        &self,
-        ids: &[String],
-        force: bool,
-        tree: bool,
-    ) -> Result<DeleteInstanceResult, Failure> {
-        const DELETE: &str = "SELECT * FROM duroxide.delete_instances($1, $2, $3, $4, $5)";
-        let ids: Vec<_> = ids.iter().map(|id| pack(id)).collect();
-        let rows = self
-            .pool
-            .query(DELETE, &[&ids, &force, &tree, &self.given_time(), &self.retention()])
-            .await?;
-        let Some(row) = rows.first() else { return Ok(DeleteInstanceResult::default()) };
-        let text = |column| unpack(row.get::<_, Option<String>>(column).unwrap_or_default());
-        match row.get("refusal") {
-            0_i16 => Ok(DeleteInstanceResult {
-                instances_deleted: ms_out(row.get("instances")),
-                executions_deleted: ms_out(row.get("executions")),
-                events_deleted: ms_out(row.get("events")),
-                queue_messages_deleted: ms_out(row.get("messages")),
-            }),
-            1 => Err(Refusal::Undeletable(DeleteRefused::StillRunning, text("culprit")).into()),
-            _ => {
-                let (child, parent) = (text("culprit"), text("parent"));
-                Err(Refusal::ChildAppeared { child, parent }.into())
-            }
-        }
-    }
-
-    /// Deletes ended roots; those with a running descendant stay (R6.71, R6.74).
-    pub(crate) async fn delete_bulk(
-        &self,
-        filter: &InstanceFilter,
-    ) -> Result<DeleteInstanceResult, Failure> {
-        const CHOOSE: &str = "SELECT duroxide.ended_roots($1, $2, $3)";
-        let (ids, before, limit) = filter_in(filter);
-        let mut choices = 0;
-        loop {
-            choices += 1;
-            let rows = self.pool.query(CHOOSE, &[&ids, &before, &limit]).await?;
-            let roots: Vec<String> = value(&rows).unwrap_or_default();
-            let roots: Vec<String> = roots.into_iter().map(unpack).collect();
-            match self.delete(&roots, false, true).await {
-                Err(Failure::Refused(_)) if choices < CHOICES => {}
-                result => return result,
-            }
-        }
-    }
-
-    /// Removes old executions of an instance (R6.80).
-    pub(crate) async fn prune(
-        &self,
-        instance: &str,
-        options: &PruneOptions,
-    ) -> Result<PruneResult, Failure> {
-        const FIND: &str = "SELECT key FROM duroxide.instance WHERE id = $1 AND name IS NOT NULL";
-        let rows = self.pool.query(FIND, &[&pack(instance)]).await?;
-        let key: i64 = value(&rows).ok_or_else(|| Self::unknown(instance))?;
-        self.prune_keys(&[key], options).await
-    }
-
-    /// Removes old executions of many instances, whatever their status (R6.84).
-    pub(crate) async fn prune_bulk(
-        &self,
-        filter: &InstanceFilter,
-        options: &PruneOptions,
-    ) -> Result<PruneResult, Failure> {
-        const FIND: &str = "SELECT key FROM duroxide.candidates($1, $2) LIMIT $3";
-        let (ids, before, limit) = filter_in(filter);
-        let rows = self.pool.query(FIND, &[&ids, &before, &limit]).await?;
-        let keys: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-        self.prune_keys(&keys, options).await
-    }
-
-    async fn prune_keys(
-        &self,
-        keys: &[i64],
-        options: &PruneOptions,
-    ) -> Result<PruneResult, Failure> {
-        const PRUNE: &str = "SELECT executions, events FROM duroxide.prune($1, $2, $3)";
-        let keep = i64::from(options.keep_last.unwrap_or(1));
-        let before = options.completed_before.map(ms_in);
-        let rows = self.pool.query(PRUNE, &[&keys, &keep, &before]).await?;
-        let number = |column| rows.first().map_or(0, |row| ms_out(row.get(column)));
-        Ok(PruneResult {
-            instances_processed: keys.len() as u64,
-            executions_deleted: number(0),
-            events_deleted: number(1),
-        })
-    }
-}
-
-type Filter = (Option<Vec<String>>, Option<i64>, i64);
-
-fn filter_in(filter: &InstanceFilter) -> Filter {
-    let pack_all = |ids: &Vec<String>| ids.iter().map(|id| pack(id).into_owned()).collect();
-    let limit = i64::from(filter.limit.unwrap_or(DEFAULT_LIMIT));
-    (filter.instance_ids.as_ref().map(pack_all), filter.completed_before.map(ms_in), limit)
 }

@@ -10,26 +10,36 @@ use tokio_postgres::{Client, Row};
 use crate::config::ProviderConfig;
 use crate::connection::{Connection, Ear};
 use crate::door::Door;
+use crate::driver::Driver;
 use crate::error::PgError;
 use crate::lanes::Call;
 use crate::schema::Schema;
-use crate::target::{LANE_SETTINGS, Target};
+use crate::target::{LANE_SETTINGS, Target, lock_wait, pinned};
 use crate::value::Values;
 
 /// How often a transaction that others made fail is tried again.
 const TRIES: u32 = 10;
 
+/// How every transaction begins. What a function sees depends on the isolation, which the database or the
+/// role may have set otherwise.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 /// Connections, and the schema they work in.
 pub(crate) struct Pool {
     target: Target,
     settings: ProviderConfig,
+    driver: Driver,
     schema: Schema,
     door: Door,
     /// How transactions on lanes begin: those that wait for the disk, and those that need not.
     begin: String,
     begin_brief: String,
+    /// How one of a single statement begins where nothing outlives a transaction.
+    begin_alone: String,
     idle: Mutex<Vec<Connection>>,
     permits: Semaphore,
+    /// Those who change things wait for rows, and are not to keep the readers waiting.
+    admin_permits: Semaphore,
 }
 
 impl Pool {
@@ -39,21 +49,33 @@ impl Pool {
             let reason = "the pool has to have one connection at least".to_owned();
             return Err(PgError::InvalidConfig { reason });
         }
-        let mut begin = "BEGIN".to_owned();
+        let mut begin = BEGIN.to_owned();
+        let mut begin_alone = BEGIN.to_owned();
         if settings.through_pooler {
+            for (name, value) in pinned(&settings) {
+                begin.push_str(&format!("; SET LOCAL {name} = {value}"));
+            }
+            let (name, value) = lock_wait(false);
+            begin_alone = format!("{begin}; SET LOCAL {name} = {value}");
+            let (name, value) = lock_wait(true);
+            begin.push_str(&format!("; SET LOCAL {name} = {value}"));
             for (name, value) in LANE_SETTINGS.iter().filter(|(name, _)| !name.starts_with("tcp")) {
                 begin.push_str(&format!("; SET LOCAL {name} = {value}"));
             }
         }
-        // Beside the lanes and the one that listens.
-        let readers = settings.pool_size.saturating_sub(settings.lanes + 1).max(1);
+        // Beside the lanes, the one that renews, the one that sees to what was set apart, and the one
+        // that listens.
+        let readers = settings.pool_size.saturating_sub(settings.lanes + 3).max(2);
         Ok(Self {
             target: Target::of(&settings)?,
+            driver: Driver::start()?,
             schema: Schema::new(&settings.schema)?,
             door: Door::new(),
             begin_brief: format!("{begin}; SET LOCAL synchronous_commit = off"),
             begin,
+            begin_alone,
             permits: Semaphore::new(readers),
+            admin_permits: Semaphore::new(readers - 1),
             idle: Mutex::default(),
             settings,
         })
@@ -64,19 +86,29 @@ impl Pool {
         &self.schema
     }
 
+    /// The store's own thread.
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
     /// The settings of the store.
     pub(crate) fn settings(&self) -> &ProviderConfig {
         &self.settings
     }
 
-    /// A connection that is not part of the pool, at once or not at all.
+    /// A connection that is not part of the pool, at once or not at all. It is kept going by the store's
+    /// own thread.
     pub(crate) async fn connect(&self) -> Result<Client, PgError> {
-        let config = self.target.config.clone();
-        self.door.enter(false, || self.open(config, None)).await
+        let (target, settings) = (self.target.clone(), self.settings.clone());
+        let open = async move {
+            let config = target.config.clone();
+            Connection::open(&target, config, &settings, None).await
+        };
+        self.door.enter(false, || self.driver.run(open)).await
     }
 
-    /// A connection that calls the functions of the schema. While the server is away this waits
-    /// between tries.
+    /// A connection that calls the functions of the schema, kept going where it is asked for. While the
+    /// server is away this waits between tries.
     pub(crate) async fn connect_lane(&self) -> Result<Connection, PgError> {
         let open = || self.open(self.target.lane_config.clone(), None);
         Ok(self.connection(self.door.enter(true, open).await?))
@@ -84,7 +116,7 @@ impl Pool {
 
     /// The same with an ear for notifications.
     pub(crate) async fn connect_listener(&self, ear: Ear) -> Result<Connection, PgError> {
-        let open = || self.open(self.target.lane_config.clone(), Some(ear));
+        let open = || self.open(self.target.listener_config.clone(), Some(ear));
         Ok(self.connection(self.door.enter(true, open).await?))
     }
 
@@ -114,7 +146,19 @@ impl Pool {
         sql: &'static str,
         values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
-        connection.query(&self.schema, sql, values, self.settings.statement_timeout).await
+        let begin = self.settings.through_pooler.then_some(self.begin_alone.as_str());
+        connection.query(&self.schema, begin, sql, values, self.settings.statement_timeout).await
+    }
+
+    /// The same for what changes something and may have to wait for rows.
+    pub(crate) async fn change(
+        &self,
+        sql: &'static str,
+        values: &Values<'_>,
+    ) -> Result<Vec<Row>, PgError> {
+        let closed = |_| PgError::Connection { reason: "the store is closed".to_owned() };
+        let _permit = self.admin_permits.acquire().await.map_err(closed)?;
+        self.query(sql, values).await
     }
 
     /// Runs a statement as a transaction of its own; its rows.

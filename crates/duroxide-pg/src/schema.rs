@@ -1,10 +1,11 @@
 //! The schema: its name in statements, its versions, how one becomes the next.
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, GenericClient, Row};
+use tokio_postgres::{Client, GenericClient, IsolationLevel, Row, Transaction};
 
 use crate::config::MigrationPolicy;
 use crate::error::PgError;
+use crate::store::number_of;
 
 /// Files of `migrations/`, in order. What has been released is never changed, only added to.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -84,7 +85,7 @@ impl Schema {
             return Err(PgError::Encoding { found: encoding });
         }
         match (self.version(client).await?, policy) {
-            (found, _) if found == newest() => Ok(()),
+            (found, _) if found == newest() => self.verify(client).await,
             (found, _) if found > newest() => Err(self.newer(found)),
             (_, MigrationPolicy::Apply) => self.migrate(client).await,
             (found, MigrationPolicy::Verify) => {
@@ -96,7 +97,7 @@ impl Schema {
 
     /// Removes the schema with everything in it, unless there is something that is not ours.
     pub(crate) async fn drop(&self, client: &mut Client) -> Result<(), PgError> {
-        let transaction = client.transaction().await?;
+        let transaction = begin(client).await?;
         transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
         if let Some(row) = self.foreign(&transaction).await? {
             return Err(PgError::ForeignSchema { schema: self.name.clone(), found: row.get(0) });
@@ -119,7 +120,7 @@ impl Schema {
     /// Runs what is missing, all of it or nothing. Of many nodes that start at once one does it, the
     /// others wait and find it done.
     async fn migrate(&self, client: &mut Client) -> Result<(), PgError> {
-        let transaction = client.transaction().await?;
+        let transaction = begin(client).await?;
         transaction.query_typed(LOCK, &[(&self.name, Type::TEXT)]).await?;
         let found = self.version(&transaction).await?;
         if found > newest() {
@@ -133,14 +134,40 @@ impl Schema {
             transaction.batch_execute(&make).await?;
             transaction.batch_execute(&self.qualify(MIGRATION_TABLE)).await?;
         }
+        if found != 0 {
+            self.verify(&transaction).await?;
+        }
         for (version, (name, sql)) in (1..).zip(MIGRATIONS).filter(|(version, _)| found < *version)
         {
             transaction.batch_execute(&self.migration(sql)).await?;
-            let note =
-                self.qualify("INSERT INTO duroxide.migration (version, name) VALUES ($1, $2)");
-            transaction.query_typed(&note, &[(&version, Type::INT4), (name, Type::TEXT)]).await?;
+            let note = self.qualify(
+                "INSERT INTO duroxide.migration (version, name, digest) VALUES ($1, $2, $3)",
+            );
+            let digest = number_of(sql);
+            let values: [(&(dyn ToSql + Sync), Type); 3] =
+                [(&version, Type::INT4), (name, Type::TEXT), (&digest, Type::TEXT)];
+            transaction.query_typed(&note, &values).await?;
         }
         Ok(transaction.commit().await?)
+    }
+
+    /// Finds out whether the migrations that were applied are those of this build: only their numbers would
+    /// not tell, and the first call that has changed would fail.
+    async fn verify(&self, client: &impl GenericClient) -> Result<(), PgError> {
+        let has = one(client, HAS_DIGESTS, &[(&self.name, Type::TEXT)]).await?;
+        let sql = self.qualify(match has.get(0) {
+            true => "SELECT version, digest FROM duroxide.migration ORDER BY version",
+            false => "SELECT version, NULL::text FROM duroxide.migration ORDER BY version",
+        });
+        for row in client.query_typed(&sql, &[]).await? {
+            let (version, found): (i32, Option<String>) = (row.get(0), row.get(1));
+            let place = usize::try_from(version - 1).unwrap_or(usize::MAX);
+            let known = MIGRATIONS.get(place).map(|(_, sql)| number_of(sql));
+            if found != known {
+                return Err(PgError::OtherSchema { schema: self.name.clone(), version });
+            }
+        }
+        Ok(())
     }
 
     /// Something in the schema that is not ours.
@@ -158,11 +185,16 @@ impl Schema {
 const MIGRATION_TABLE: &str = "CREATE TABLE duroxide.migration (
     version     integer PRIMARY KEY,
     name        text NOT NULL,
-    applied_at  timestamptz NOT NULL DEFAULT now()
+    applied_at  timestamptz NOT NULL DEFAULT now(),
+    digest      text
 )";
 const HAS_VERSIONS: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c
      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = $1 AND c.relname = 'migration' AND c.relkind = 'r')";
+const HAS_DIGESTS: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+     JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1 AND c.relname = 'migration' AND a.attname = 'digest')";
 /// Held to the end of the transaction by whoever changes a schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('duroxide schema ' || $1, 0))";
 /// A table of the schema that is not among those given.
@@ -201,6 +233,12 @@ async fn one(
 ) -> Result<Row, PgError> {
     let row = client.query_typed(sql, values).await?.pop();
     row.ok_or_else(|| PgError::Connection { reason: format!("no answer to {sql}") })
+}
+
+/// A transaction in which each statement sees what is there when it begins, whatever the database says.
+async fn begin(client: &mut Client) -> Result<Transaction<'_>, PgError> {
+    let isolation = IsolationLevel::ReadCommitted;
+    Ok(client.build_transaction().isolation_level(isolation).start().await?)
 }
 
 /// The version this library makes.

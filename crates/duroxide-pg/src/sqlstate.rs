@@ -11,7 +11,8 @@
 //! | 28xxx, 3D000 | wrong user, password or database | the call fails, to be tried again: somebody may mend it |
 //! | 25006 | the server only reads for now (failover) | connect again: another server may answer; the call fails, to be tried again |
 //! | 23505 | a key is taken | the op is looked at alone, and the general function says which |
-//! | 55P03, 57014 | a lock or a statement took too long | ops are tried one by one, then the call fails, to be tried again |
+//! | 55P03 | somebody else has a row locked | those who want that row wait for it by themselves (`lanes/blocked.rs`), the others are done |
+//! | 57014 | a statement took too long | ops are tried one by one, then the call fails, to be tried again |
 //! | all others | unknown | the same: never for good |
 
 /// What an error of the server means.
@@ -33,6 +34,8 @@ pub(crate) enum Meaning {
     ReadOnly,
     /// A key is taken.
     KeyTaken,
+    /// Somebody else has a row locked.
+    Locked,
     /// Something that passes, perhaps about one of many things done together.
     Passing,
 }
@@ -46,6 +49,7 @@ pub(crate) fn meaning(code: &str) -> Meaning {
         "3D000" => Meaning::Refused,
         "25006" => Meaning::ReadOnly,
         "23505" => Meaning::KeyTaken,
+        "55P03" => Meaning::Locked,
         _ => match code.get(..2) {
             Some("22" | "54") => Meaning::Final,
             Some("08") => Meaning::Away,
@@ -71,7 +75,8 @@ mod tests {
             (Meaning::Shortage, "53000 53100 53200"),
             (Meaning::ReadOnly, "25006"),
             (Meaning::KeyTaken, "23505"),
-            (Meaning::Passing, "55P03 57014 42P01 42501 3F000 58030 XX000 23P01 25P02 ZZ999 é"),
+            (Meaning::Locked, "55P03"),
+            (Meaning::Passing, "57014 42P01 42501 3F000 58030 XX000 23P01 25P02 ZZ999 é"),
         ];
         for (expected, codes) in sorted {
             for code in codes.split_whitespace() {

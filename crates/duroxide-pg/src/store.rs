@@ -1,9 +1,10 @@
 //! The store itself: opened, and what its methods share.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::commit_board::CommitBoard;
@@ -128,6 +129,9 @@ pub(crate) struct Store {
     company: AtomicBool,
     /// Rung when the store is closed.
     pub(crate) closing: Notify,
+    /// What is beside the lanes has been started.
+    is_started: AtomicBool,
+    /// Whether the lanes run.
     running: Running,
     pins: Mutex<Arc<Pins>>,
     server_clock: ServerClock,
@@ -143,23 +147,36 @@ impl Store {
             membership: Membership::new(),
             company: AtomicBool::new(false),
             closing: Notify::new(),
+            is_started: AtomicBool::new(false),
             running: Running::default(),
             pins: Mutex::default(),
             server_clock: ServerClock::starting_at(0),
         })
     }
 
-    /// Starts the tasks of the store. They may have ended with the tokio runtime they ran on.
+    /// Starts the tasks of the store.
     pub(crate) fn start_if_needed(self: &Arc<Self>) {
-        if self.running.begin() {
+        if !self.is_started.swap(true, Ordering::AcqRel) {
             self.membership.begin();
-            let guard = self.running.guard();
-            lanes::start(self, &guard);
-            let store = Arc::clone(self);
-            tokio::spawn(async move {
-                let _running = guard;
-                watch(store).await;
-            });
+            lanes::start_beside(self);
+            self.pool.driver().handle().spawn(watch(Arc::clone(self)));
+        }
+        self.start_lanes(|| self.pool.driver().home());
+    }
+
+    fn start_lanes(self: &Arc<Self>, home: impl FnOnce() -> Handle) {
+        if self.running.begin() {
+            let guard = RunningGuard { store: Arc::downgrade(self) };
+            lanes::start(self, &Arc::new(guard), &home());
+        }
+    }
+
+    /// The lanes are gone. If the store is not closed, the runtime they were on has ended, and they go on
+    /// on the store's own thread: there may be somebody who waits elsewhere.
+    fn lanes_ended(self: &Arc<Self>) {
+        self.running.end();
+        if !self.floor.is_closed() {
+            self.start_lanes(|| self.pool.driver().handle().clone());
         }
     }
 
@@ -246,32 +263,35 @@ impl Store {
 }
 
 /// A number for any name, as text. Should two schemas share one, their nodes look once too often.
-fn number_of(name: &str) -> String {
+pub(crate) fn number_of(name: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// Whether the tasks of a store run.
+/// Whether the lanes of a store run.
 #[derive(Default)]
-struct Running(Arc<AtomicUsize>);
+struct Running(AtomicBool);
 
 impl Running {
     /// Whether they do not, and are to be started by the caller.
     fn begin(&self) -> bool {
-        self.0.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Says that they run, as long as a copy of it is there.
-    fn guard(&self) -> Arc<RunningGuard> {
-        Arc::new(RunningGuard(Arc::clone(&self.0)))
+    fn end(&self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
-/// Part of every task of a store.
-pub(crate) struct RunningGuard(Arc<AtomicUsize>);
+/// Part of every lane.
+pub(crate) struct RunningGuard {
+    store: Weak<Store>,
+}
 
 impl Drop for RunningGuard {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
+        if let Some(store) = self.store.upgrade() {
+            store.lanes_ended();
+        }
     }
 }

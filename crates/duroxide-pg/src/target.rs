@@ -26,12 +26,35 @@ pub(crate) const LANE_SETTINGS: &[(&str, &str)] = &[
     ("tcp_keepalives_count", "3"),
 ];
 
+/// How long a transaction that does things for many waits for a row that somebody else has locked.
+const LOCK_WAIT_MS: u64 = 100;
+
+/// Settings without which things would mean something else, or never end, whatever the server, the database
+/// or the role says.
+pub(crate) fn pinned(settings: &ProviderConfig) -> Vec<(&'static str, String)> {
+    let millis = settings.statement_timeout.as_millis().clamp(1, i32::MAX as u128).to_string();
+    vec![
+        ("statement_timeout", millis.clone()),
+        ("idle_in_transaction_session_timeout", millis),
+        // Nobody's functions stand before the server's own.
+        ("search_path", "pg_catalog,\"$user\",public".to_owned()),
+        ("standard_conforming_strings", "on".to_owned()),
+    ]
+}
+
+/// How long to wait for rows: for those who do things for many, and for the others.
+pub(crate) fn lock_wait(is_shared: bool) -> (&'static str, String) {
+    ("lock_timeout", if is_shared { LOCK_WAIT_MS } else { 0 }.to_string())
+}
+
 /// A server, and how to connect to it.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) config: Config,
-    /// The same for connections that call the functions of the schema.
+    /// The same for connections that do things for many.
     pub(crate) lane_config: Config,
+    /// The same for the one that listens.
+    pub(crate) listener_config: Config,
     pub(crate) tls: Option<MakeRustlsConnect>,
 }
 
@@ -56,18 +79,42 @@ impl Target {
         config.application_name(&settings.application_name);
         config.connect_timeout(settings.connect_timeout);
         let mut lane_config = config.clone();
+        let mut listener_config = config.clone();
         if !settings.through_pooler {
-            let millis = settings.statement_timeout.as_millis().clamp(1, i32::MAX as u128);
+            let mut usual = pinned(settings);
             // Row by row, statement by statement: what a function sees depends on it.
-            let usual = format!(
-                "-c statement_timeout={millis} -c default_transaction_isolation=read\\ committed"
-            );
-            let planning = LANE_SETTINGS.iter().map(|(name, value)| format!(" -c {name}={value}"));
-            lane_config.options(usual.clone() + &planning.collect::<String>());
-            config.options(usual);
+            usual.push(("default_transaction_isolation", "read\\ committed".to_owned()));
+            let planning = LANE_SETTINGS.iter().map(|(name, value)| (*name, (*value).to_owned()));
+            let planning: Vec<_> = planning.collect();
+            config.options(options_of(&[&usual, &[lock_wait(false)]]));
+            lane_config.options(options_of(&[&usual, &[lock_wait(true)], &planning]));
+            listener_config.options(options_of(&[&usual, &[lock_wait(false)], &planning]));
         }
-        Ok(Self { config, lane_config, tls })
+        Ok(Self { config, lane_config, listener_config, tls })
     }
+}
+
+impl Target {
+    /// Where it is, and who we are there, for people to read.
+    pub(crate) fn place(&self) -> String {
+        let name = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<String> = self.config.get_hosts().iter().map(name).collect();
+        let ports: Vec<String> = self.config.get_ports().iter().map(u16::to_string).collect();
+        let ports = if ports.is_empty() { "5432".to_owned() } else { ports.join(", ") };
+        let user = self.config.get_user().unwrap_or("not named");
+        let database = self.config.get_dbname().unwrap_or(user);
+        format!("host {}, port {ports}, database {database}, user {user}", hosts.join(", "))
+    }
+}
+
+/// Settings as an option of the connection.
+fn options_of(groups: &[&[(&str, String)]]) -> String {
+    let option = |(name, value): &(&str, String)| format!("-c {name}={value}");
+    groups.iter().copied().flatten().map(option).collect::<Vec<_>>().join(" ")
 }
 
 /// What the URL says about encryption, in words that the driver does not know.
@@ -159,6 +206,13 @@ mod tests {
         assert_eq!(mode_of("postgres://u@db.example/d?sslmode=require"), Ok(TlsMode::Require));
         assert_eq!(mode_of("postgres://u@db.example/d?sslmode=disable"), Ok(TlsMode::Disable));
         assert!(mode_of("postgres://u@db.example/d?sslmode=perhaps").is_err());
+    }
+
+    #[test]
+    fn a_place_is_named_without_the_password() {
+        let settings = ProviderConfig::new("postgres://app:secret@127.0.0.1:5433/orders");
+        let place = Target::of(&settings).unwrap().place();
+        assert_eq!(place, "host 127.0.0.1, port 5433, database orders, user app");
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Store {
     /// Forgets sessions nobody needs (R8.87).
     pub(crate) async fn clean_sessions(&self) -> Result<usize, Failure> {
         const CLEAN: &str = "SELECT duroxide.clean_sessions($1)";
-        let rows = self.pool.query(CLEAN, &[&self.given_time()]).await?;
+        let rows = self.pool.change(CLEAN, &[&self.given_time()]).await?;
         Ok(count(value(&rows)))
     }
 
@@ -134,7 +134,7 @@ impl Store {
         let (started, outcome) = (delta.started.map(id_in), delta.outcome.map(id_in));
         let rows = self
             .pool
-            .query(
+            .change(
                 APPEND,
                 &[
                     &pack(instance),

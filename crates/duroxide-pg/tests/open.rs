@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use duroxide::providers::{Provider, ProviderAdmin, TagFilter, WorkItem};
 use duroxide_pg::{MigrationPolicy, PasswordSource, PgError, PostgresProvider, ProviderConfig};
 use support::{TestSchema, stranger};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
 async fn many_nodes_may_make_one_schema_at_once() {
@@ -76,13 +77,83 @@ async fn who_only_verifies_makes_nothing() {
     assert!(PostgresProvider::new_with_config(config.clone()).await.is_ok());
     let client = stranger(&config).await;
     let last = "DELETE FROM migration WHERE version = (SELECT max(version) FROM migration)
-         RETURNING version, name";
+         RETURNING version, name, digest";
     let row = client.query_one(last, &[]).await.unwrap();
     let refused = PostgresProvider::new_with_config(config).await.unwrap_err();
     assert!(matches!(refused, PgError::OldSchema { found: 1.., .. }), "{refused}");
-    let again = "INSERT INTO migration VALUES ($1, $2)";
-    let (version, name): (i32, &str) = (row.get(0), row.get(1));
-    client.execute(again, &[&version, &name]).await.unwrap();
+    let again = "INSERT INTO migration (version, name, digest) VALUES ($1, $2, $3)";
+    let (version, name, digest): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    client.execute(again, &[&version, &name, &digest]).await.unwrap();
+}
+
+// Migrations that are not released yet are changed in place: their number alone does not tell.
+#[tokio::test]
+async fn a_schema_of_another_build_is_refused_and_left_alone() {
+    let Some(schema) = TestSchema::new() else { return };
+    drop(schema.open().await);
+    let client = stranger(&schema.config()).await;
+    let refused = async |policy, change: &str| {
+        client.batch_execute(change).await.unwrap();
+        let mut config = schema.config();
+        config.migrations = policy;
+        let refused = PostgresProvider::new_with_config(config).await.unwrap_err();
+        assert!(matches!(refused, PgError::OtherSchema { version: 3, .. }), "{refused}");
+        assert!(refused.to_string().contains("another build"), "{refused}");
+    };
+    let digest = "SELECT digest FROM migration WHERE version = 3";
+    let before: String = client.query_one(digest, &[]).await.unwrap().get(0);
+    let change = "UPDATE migration SET digest = 'other' WHERE version = 3";
+    refused(MigrationPolicy::Apply, change).await;
+    refused(MigrationPolicy::Verify, change).await;
+    // Also when there is something to add to it.
+    let last = "DELETE FROM migration WHERE version = (SELECT max(version) FROM migration)";
+    refused(MigrationPolicy::Apply, last).await;
+    let mend = format!("UPDATE migration SET digest = '{before}' WHERE version = 3");
+    client.batch_execute(&mend).await.unwrap();
+    // Before there were digests.
+    client.batch_execute("ALTER TABLE migration DROP COLUMN digest").await.unwrap();
+    let refused = PostgresProvider::new_with_config(schema.config()).await.unwrap_err();
+    assert!(matches!(refused, PgError::OtherSchema { version: 1, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_with_the_cause() {
+    let config = ProviderConfig::new("postgres://app:secret@127.0.0.1:1/orders");
+    let refused = PostgresProvider::new_with_config(config).await.unwrap_err();
+    let text = refused.to_string();
+    for part in ["host 127.0.0.1", "port 1", "database orders", "user app", "refused"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("secret"), "{text}");
+}
+
+/// Answers the question for encryption, and hangs up.
+async fn server_that_hangs_up(answer: &'static [u8]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut question = [0; 8];
+            stream.read_exact(&mut question).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+        }
+    });
+    format!("postgres://app:secret@127.0.0.1:{port}/orders?sslmode=require")
+}
+
+// A server that goes away while encryption is agreed on is away; one that has none will not have it later.
+#[tokio::test]
+async fn trouble_on_the_way_is_no_trouble_with_encryption() {
+    let open = async |answer| {
+        let config = ProviderConfig::new(server_that_hangs_up(answer).await);
+        PostgresProvider::new_with_config(config).await.unwrap_err()
+    };
+    let refused = open(b"S").await;
+    assert!(matches!(refused, PgError::Connection { .. }), "{refused}");
+    let refused = open(b"N").await;
+    assert!(matches!(refused, PgError::Tls { .. }), "{refused}");
+    let nonsense = open(b"Sthis is no handshake of any protocol").await;
+    assert!(matches!(nonsense, PgError::Tls { .. }), "{nonsense}");
 }
 
 #[tokio::test]

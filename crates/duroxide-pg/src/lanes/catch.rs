@@ -41,7 +41,7 @@ impl Drop for Catch {
             let (place, secret) = (row.get(place), row.get("token"));
             let lock = Lock { queue: self.queue, place, secret };
             let op = Op::Abandon { lock, delay: 0, uncount: true };
-            self.floor.add(Waiting { op, reply: None, bell: None });
+            self.floor.add(Waiting::new(op, None, None));
         }
     }
 }

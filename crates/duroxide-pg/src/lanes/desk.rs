@@ -92,6 +92,12 @@ pub(super) struct Desk {
     pub(super) due: Option<Instant>,
     /// The last look failed, perhaps because of one item: the next one leaves such aside.
     pub(super) is_careful: bool,
+    /// The secret of the latest look.
+    secret: Option<Uuid>,
+    /// When to look again for what the last look may have left to others.
+    again: Option<Instant>,
+    /// How long after the next look that leaves something.
+    pause: Duration,
 }
 
 /// A look at a queue, part of a transaction.
@@ -111,9 +117,15 @@ pub(super) struct Seen {
     pub(super) rows: Vec<Row>,
     /// There may be more.
     pub(super) is_full: bool,
+    /// There is something that it did not take: somebody else has it locked.
+    pub(super) has_left: bool,
     /// How long until time brings something.
     pub(super) due_in: Duration,
 }
+
+/// Pauses between looks for what others have locked: from the first to the longest, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Most rows of one look; what is fetched for nobody has to go back.
 const LOOK_MAX: usize = 256;
@@ -121,8 +133,18 @@ const LOOK_MAX: usize = 256;
 impl Desk {
     pub(super) fn new(id: u64, fetch: Fetch) -> Self {
         let waiting = VecDeque::new();
-        let (is_looking, is_careful) = (false, false);
-        Self { id, fetch, waiting, is_dirty: true, is_looking, due: None, is_careful }
+        Self {
+            id,
+            fetch,
+            waiting,
+            is_dirty: true,
+            is_looking: false,
+            due: None,
+            is_careful: false,
+            secret: None,
+            again: None,
+            pause: FIRST_PAUSE,
+        }
     }
 
     pub(super) fn serves(&self, fetch: &Fetch) -> bool {
@@ -135,7 +157,7 @@ impl Desk {
     }
 
     pub(super) fn wants_look(&self, now: Instant) -> bool {
-        self.is_dirty || self.is_due(now)
+        self.is_dirty || self.is_due(now) || self.again.is_some_and(|again| again <= now)
     }
 
     /// Whether time has brought something, as far as is known.
@@ -143,18 +165,58 @@ impl Desk {
         self.due.is_some_and(|due| due <= now)
     }
 
+    /// When somebody has to look at the latest.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.into_iter().chain(self.again).min()
+    }
+
+    /// A look is over. One that took something may have left something else, which somebody had locked
+    /// for a moment, and so may one that saw that there is something: another follows soon, and ever
+    /// later while it comes to nothing.
+    pub(super) fn note(&mut self, seen: &Seen, now: Instant) {
+        self.is_looking = false;
+        self.is_careful = false;
+        self.is_dirty |= seen.is_full;
+        let due = now + seen.due_in;
+        if self.due.is_none_or(|before| due < before) {
+            self.due = Some(due);
+        }
+        let takes = !seen.rows.is_empty();
+        if takes || !seen.has_left {
+            self.pause = FIRST_PAUSE;
+        }
+        if takes || seen.has_left {
+            self.again = Some(now + self.pause);
+        }
+        if seen.has_left && !takes {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// The look that is under way comes to nothing: whoever took it is gone. Its secret.
+    pub(super) fn interrupt(&mut self) -> Option<Uuid> {
+        if !std::mem::take(&mut self.is_looking) {
+            return None;
+        }
+        self.is_dirty = true;
+        self.secret
+    }
+
     /// Begins a look for all who wait.
     pub(super) fn begin_look(&mut self) -> Look {
         self.is_dirty = false;
         self.is_looking = true;
         self.due = None;
+        self.again = None;
         self.waiting.iter_mut().for_each(|fetcher| fetcher.has_looked = true);
         let max: usize = self.waiting.iter().map(|fetcher| fetcher.max).sum();
+        let secret = fresh_secret();
+        self.secret = Some(secret);
         Look {
             desk: self.id,
             fetch: self.fetch.clone(),
             max: max.clamp(1, LOOK_MAX),
-            secret: fresh_secret(),
+            secret,
             is_careful: self.is_careful,
         }
     }
@@ -171,4 +233,28 @@ pub(super) fn take_where<T>(
         if is_meant(&mut item) { taken.push(item) } else { from.push_back(item) }
     }
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(has_left: bool) -> Seen {
+        Seen { rows: Vec::new(), is_full: false, has_left, due_in: Duration::from_secs(15) }
+    }
+
+    #[test]
+    fn what_others_have_locked_is_looked_for_ever_more_seldom() {
+        let fetch = Fetch { lock_ms: 1, what: What::Turns { pins: None } };
+        let (mut desk, now) = (Desk::new(1, fetch), Instant::now());
+        let mut wait_after = |has_left| {
+            desk.begin_look();
+            desk.note(&seen(has_left), now);
+            desk.next_due().map_or(0, |due| (due - now).as_millis())
+        };
+        let pauses: Vec<u128> = (0..10).map(|_| wait_after(true)).collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(wait_after(false), 15_000, "there is nothing to look for");
+        assert_eq!(wait_after(true), 5, "something else");
+    }
 }

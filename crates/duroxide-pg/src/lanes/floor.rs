@@ -21,18 +21,30 @@ pub(crate) struct Floor {
     lanes: Notify,
     /// Wakes whoever keeps the time.
     clock: Notify,
+    /// Wakes whoever renews locks.
+    renewals: Notify,
+    /// Wakes whoever sees to what was set apart.
+    pub(super) care: Notify,
+    /// Wakes whoever gives back what was lost.
+    pub(super) losses: Notify,
 }
 
 impl Floor {
     pub(crate) fn new() -> Arc<Self> {
-        let (lanes, clock) = (Notify::new(), Notify::new());
-        Arc::new(Self { state: Mutex::default(), lanes, clock })
+        Arc::new(Self {
+            state: Mutex::default(),
+            lanes: Notify::new(),
+            clock: Notify::new(),
+            renewals: Notify::new(),
+            care: Notify::new(),
+            losses: Notify::new(),
+        })
     }
 
     /// Has something done.
     pub(crate) async fn run(&self, op: Op, bell: Option<Place>) -> Result<(), Failure> {
         let (reply, done) = oneshot::channel();
-        self.add(Waiting { op, reply: Some(reply), bell });
+        self.add(Waiting::new(op, Some(reply), bell));
         done.await.unwrap_or_else(|_| Err(closed().into()))
     }
 
@@ -78,8 +90,12 @@ impl Floor {
         state.is_closed = true;
         let (ops, desks) = (std::mem::take(&mut state.ops), std::mem::take(&mut state.desks));
         let held = std::mem::take(&mut state.held);
+        let others = (std::mem::take(&mut state.renewals), std::mem::take(&mut state.blocked));
         drop(state);
-        drop((ops, desks, held)); // Which those who wait notice.
+        drop((ops, desks, held, others)); // Which those who wait notice.
+        self.renewals.notify_one();
+        self.care.notify_one();
+        self.losses.notify_one();
         self.lanes.notify_waiters();
         self.lanes.notify_one();
         self.clock.notify_one();
@@ -114,6 +130,23 @@ impl Floor {
         }
     }
 
+    /// The renewals that wait, as one batch; `None` when the floor is closed.
+    pub(super) async fn next_renewals(&self) -> Option<Batch> {
+        loop {
+            {
+                let mut state = self.lock();
+                if state.is_closed {
+                    return None;
+                }
+                let ops = state.take_renewals();
+                if !ops.is_empty() {
+                    return Some(Batch::of_several(ops));
+                }
+            }
+            self.renewals.notified().await;
+        }
+    }
+
     /// Sees to it that lanes look when time brings something.
     pub(super) async fn keep_time(&self) {
         loop {
@@ -133,13 +166,27 @@ impl Floor {
             };
             tokio::select! {
                 () = end => {
-                    // What is held back may be for one of them only.
-                    self.lanes.notify_waiters();
-                    self.lanes.notify_one();
+                    // What was due may have been seen to meanwhile.
+                    if self.lock().next_due().is_some_and(|due| due <= Instant::now()) {
+                        // What is held back may be for one of them only.
+                        self.lanes.notify_waiters();
+                        self.lanes.notify_one();
+                    }
                 }
                 () = self.clock.notified() => {}
             }
         }
+    }
+
+    /// Lanes begin, or begin anew: those before them have ended with their runtime, and so have the looks
+    /// that were under way.
+    pub(super) fn begin_anew(&self) {
+        let mut state = self.lock();
+        state.going_back = 0;
+        let lost = state.desks.iter_mut().filter_map(Desk::interrupt).collect();
+        drop(state);
+        self.lose(lost, None);
+        self.lanes.notify_one();
     }
 
     /// A batch is over.
@@ -195,18 +242,11 @@ impl Floor {
 
     /// A look was taken: rows go to those who wait, in their order.
     pub(super) fn serve(self: &Arc<Self>, look: &Look, seen: Seen) {
-        let mut rows = seen.rows;
         let mut state = self.lock();
         let Some(desk) = state.desk(look.desk) else { return };
         let now = Instant::now();
-        desk.is_looking = false;
-        desk.is_careful = false;
-        desk.is_dirty |= seen.is_full;
-        let due = now + seen.due_in;
-        if desk.due.is_none_or(|before| due < before) {
-            desk.due = Some(due);
-        }
-        let mut served = Vec::new();
+        desk.note(&seen, now);
+        let (mut rows, mut served) = (seen.rows, Vec::new());
         while !rows.is_empty() {
             let Some(fetcher) = desk.waiting.pop_front() else { break };
             if fetcher.reply.is_closed() {
@@ -238,7 +278,9 @@ impl Floor {
     /// Everybody who waits for a transaction, and every fetch whose time is up, hears of an error.
     pub(super) fn fail_all(&self, error: &PgError) {
         let mut state = self.lock();
-        let ops = std::mem::take(&mut state.ops);
+        let mut ops = std::mem::take(&mut state.ops);
+        ops.append(&mut state.renewals);
+        ops.extend(state.blocked.take_all());
         let now = Instant::now();
         let is_over = |fetcher: &mut Fetcher| fetcher.deadline <= now;
         let gone: Vec<Fetcher> = state
@@ -259,10 +301,19 @@ impl Floor {
         if state.is_closed {
             return; // Dropped, which whoever waits notices.
         }
-        state.ops.push_back(waiting);
+        let is_renewal = matches!(waiting.op, Op::Renew { .. });
+        if is_renewal {
+            state.renewals.push_back(waiting);
+        } else {
+            state.ops.push_back(waiting);
+        }
         state.was_busy = true;
         drop(state);
-        self.lanes.notify_one();
+        if is_renewal {
+            self.renewals.notify_one();
+        } else {
+            self.lanes.notify_one();
+        }
     }
 
     fn sit_down(
@@ -311,7 +362,7 @@ impl Floor {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -102,7 +102,7 @@ mod tests {
             payload: "p".into(),
             parent: None,
         };
-        let waiting = Waiting { op: Op::Enqueue { message, delay: 0 }, reply: None, bell: None };
+        let waiting = Waiting::new(Op::Enqueue { message, delay: 0 }, None, None);
         Held { waiting, lane: 0, connections: 3 }
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::held::{Carrier, Held};
+use super::lost::Backend;
 use super::op::{Op, Queue, Waiting};
 use super::state::Batch;
 use super::transaction::{Outcome, transact};
@@ -17,32 +17,18 @@ use crate::store::Store;
 /// How often a transaction that others made fail is tried again.
 const TRIES: u32 = 10;
 
-/// How long what was lost waits for the next try.
-const SETTLE_SOON: Duration = Duration::from_millis(200);
-
-/// How long the end of an old connection is waited for.
-const END_PAUSE: Duration = Duration::from_millis(10);
-const END_TRIES: u32 = 100;
-
 /// A lane.
 pub(super) struct Lane {
-    store: Arc<Store>,
+    pub(super) store: Arc<Store>,
     number: usize,
-    connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
     /// Who serves the connection at the server, if that is known.
     backend: Option<Backend>,
-    /// Secrets of looks that may have taken something nobody got to hear of.
-    lost: Vec<Uuid>,
-    /// Those who may still be at work on them.
-    old: Vec<Backend>,
 }
-
-/// A process of the server, as nobody else is called before or after: process id, and when it began.
-type Backend = (i32, String);
 
 impl Lane {
     pub(super) fn new(store: Arc<Store>, number: usize) -> Self {
-        Self { store, number, connection: None, backend: None, lost: Vec::new(), old: Vec::new() }
+        Self { store, number, connection: None, backend: None }
     }
 
     /// Carries what waits, until the store is closed.
@@ -50,27 +36,22 @@ impl Lane {
         loop {
             let connection = self.connection.as_ref().map(Connection::number);
             let next = self.store.floor.next_batch(Carrier { lane: self.number, connection });
-            let batch = match self.lost.is_empty() {
-                true => next.await,
-                // What was lost is not to wait for the next thing to do.
-                false => match tokio::time::timeout(SETTLE_SOON, next).await {
-                    Ok(batch) => batch,
-                    Err(_) => {
-                        self.settle_lost().await;
-                        continue;
-                    }
-                },
-            };
-            let Some(mut batch) = batch else { return };
+            let Some(mut batch) = next.await else { return };
             let held = std::mem::take(&mut batch.held);
             let is_on_disk = batch.has_something_to_do() && self.carry(batch).await;
             self.release(held, is_on_disk).await;
-            self.settle_lost().await;
+        }
+    }
+
+    /// Renews locks, until the store is closed: no renewal waits behind what others wait for.
+    pub(super) async fn run_renewals(mut self) {
+        while let Some(batch) = self.store.floor.next_renewals().await {
+            self.carry(batch).await;
         }
     }
 
     /// Does what a batch asks for. Whether it, and all before it, has reached the disk.
-    async fn carry(&mut self, mut batch: Batch) -> bool {
+    pub(super) async fn carry(&mut self, mut batch: Batch) -> bool {
         loop {
             let trouble = match self.attempt(&batch).await {
                 Ok(outcome) => {
@@ -83,6 +64,11 @@ impl Lane {
                 Err(trouble) => trouble,
             };
             let error = &trouble.error;
+            if error.is_lock_timeout() && !batch.ops.is_empty() {
+                let ops = self.take_apart(batch);
+                self.part_blocked(ops).await;
+                return false;
+            }
             if batch.can_be_parted(error) {
                 tracing::debug!(target: "duroxide::providers::postgres", %error, "one by one");
                 for op in self.take_apart(batch) {
@@ -162,32 +148,22 @@ impl Lane {
                 self.connection = None;
             }
             if error.is_ambiguous() {
-                self.lost.extend(batch.looks.iter().map(|look| look.secret));
-                self.old.extend(self.backend.take());
+                let secrets = batch.looks.iter().map(|look| look.secret).collect();
+                self.store.floor.lose(secrets, self.backend.take());
             }
         }
         result.map_err(|error| Trouble { error, was_sent: true })
     }
 
-    async fn connect_if_needed(&mut self) -> Result<(), PgError> {
+    pub(super) async fn connect_if_needed(&mut self) -> Result<(), PgError> {
         if self.connection.as_ref().is_none_or(|connection| !connection.is_open()) {
             self.connection = None;
             let connected = self.store.pool.connect_lane().await;
             let connection = connected.inspect_err(|error| self.store.floor.fail_all(error))?;
-            self.forget_lost(&connection).await?;
             self.backend = self.backend_of(&connection).await?;
             self.connection = Some(connection);
         }
         Ok(())
-    }
-
-    /// Connects for the sake of what was lost.
-    async fn settle_lost(&mut self) {
-        if !self.lost.is_empty()
-            && let Err(error) = self.connect_if_needed().await
-        {
-            tracing::debug!(target: "duroxide::providers::postgres", %error, "still lost");
-        }
     }
 
     /// Who serves a connection. A pooler gives it to others, too.
@@ -199,41 +175,6 @@ impl Lane {
         }
         let rows = self.store.pool.ask(connection, WHO, &[]).await?;
         Ok(rows.first().map(|row| (row.get(0), row.get(1))))
-    }
-
-    /// Ends what is left of lost connections. The server may not have noticed that nobody listens, and
-    /// would take something for us after it was given back.
-    async fn end_old(&mut self, connection: &Connection) -> Result<(), PgError> {
-        const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE pid = $1 AND extract(epoch FROM backend_start)::text = $2";
-        let mut tries = 0;
-        while let Some((pid, began)) = self.old.last() {
-            if self.store.pool.ask(connection, END, &[pid, began]).await?.is_empty() {
-                self.old.pop();
-            } else if tries < END_TRIES {
-                tries += 1;
-                tokio::time::sleep(END_PAUSE).await;
-            } else {
-                return Err(PgError::Timeout);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives back what looks took whose answers were lost.
-    async fn forget_lost(&mut self, connection: &Connection) -> Result<(), PgError> {
-        const FORGET: &str = "SELECT duroxide.forget_fetches($1, $2, $3)";
-        if self.lost.is_empty() {
-            self.old.clear();
-            return Ok(());
-        }
-        self.end_old(connection).await?;
-        let (now, retention) = (self.store.given_time(), self.store.retention());
-        self.store.pool.ask(connection, FORGET, &[&self.lost, &now, &retention]).await?;
-        self.lost.clear();
-        self.store.floor.ring(Queue::Turns);
-        self.store.floor.ring(Queue::Work);
-        Ok(())
     }
 
     /// Tells everybody what came of it; those are left that were not the common case they seemed.
@@ -250,7 +191,7 @@ impl Lane {
         let mut ops: Vec<_> = batch.ops.into_iter().zip(outcome.verdicts).collect();
         if outcome.is_held {
             // Before the turn is handed out, whose commit lets it go.
-            let (lane, connections) = (self.number, Connection::count());
+            let (lane, connections) = (self.number, outcome.connections);
             let hold = |(waiting, _)| floor.hold(Held { waiting, lane, connections });
             ops.drain(..).for_each(hold);
         }
@@ -260,7 +201,7 @@ impl Lane {
                 uncommon.push(waiting);
                 continue;
             };
-            if batch.repeat_until.is_some() && matches!(verdict, Err(Failure::Refused(_))) {
+            if waiting.is_repeated && matches!(verdict, Err(Failure::Refused(_))) {
                 verdict = self.judge_repeated(&waiting.op, verdict).await;
             }
             match verdict {
@@ -330,12 +271,12 @@ impl Lane {
         let now = Instant::now();
         let until =
             batch.repeat_until.unwrap_or(now + self.store.pool.settings().statement_timeout);
-        let may_be_done = batch.repeat_until.is_some() || trouble.was_sent;
-        let is_worth_it = may_be_done && error.is_ambiguous() && now < until;
+        let is_worth_it = error.is_ambiguous() && now < until && !floor.is_closed();
+        let may_be_done = |waiting: &Waiting| waiting.is_repeated || trouble.was_sent;
         let (kept, failed): (Vec<Waiting>, Vec<Waiting>) = batch
             .ops
             .into_iter()
-            .partition(|waiting| is_worth_it && waiting.op.is_repeatable() && !floor.is_closed());
+            .partition(|waiting| is_worth_it && may_be_done(waiting) && waiting.op.is_repeatable());
         for waiting in failed {
             log_failure(&waiting.op, error);
             waiting.answer(Err(Failure::Database(error.clone())));

@@ -5,9 +5,11 @@
 //! nothing stays, and rides along with the next transaction that may bring it something.
 //!
 //! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `lane.rs`
-//! (who carries it), `held.rs` (who is answered later), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
+//! (who carries it), `blocked.rs` (what somebody
+//! else's lock keeps waiting), `held.rs` (who is answered later), `lost.rs` (whose answers were lost), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
 mod alone;
+mod blocked;
 mod call;
 mod calls;
 mod catch;
@@ -18,11 +20,14 @@ mod floor;
 mod held;
 mod lane;
 mod look;
+mod lost;
 mod op;
 mod state;
 mod transaction;
 
 use std::sync::Arc;
+
+use tokio::runtime::Handle;
 
 pub(crate) use call::Call;
 pub(crate) use catch::Catch;
@@ -33,18 +38,27 @@ pub(crate) use op::{Lock, Op, Queue};
 
 use crate::store::{RunningGuard, Store};
 
-/// Starts the lanes of a store, and whoever keeps the time for them.
-pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>) {
+/// Starts the lanes of a store on a runtime, and whoever keeps the time for them.
+pub(crate) fn start(store: &Arc<Store>, guard: &Arc<RunningGuard>, home: &Handle) {
+    store.floor.begin_anew();
     for number in 0..store.pool.settings().lanes.max(1) {
         let (lane, guard) = (lane::Lane::new(Arc::clone(store), number), Arc::clone(guard));
-        tokio::spawn(async move {
+        home.spawn(async move {
             let _running = guard;
             lane.run().await;
         });
     }
     let (floor, guard) = (Arc::clone(&store.floor), Arc::clone(guard));
-    tokio::spawn(async move {
+    home.spawn(async move {
         let _running = guard;
         floor.keep_time().await;
     });
+}
+
+/// Starts what is not to wait for commits, and what commits are not to wait for, on the store's thread.
+pub(crate) fn start_beside(store: &Arc<Store>) {
+    let (home, lanes) = (store.pool.driver().handle(), store.pool.settings().lanes.max(1));
+    home.spawn(lane::Lane::new(Arc::clone(store), lanes).run_renewals());
+    home.spawn(lane::Lane::new(Arc::clone(store), lanes + 1).run_blocked());
+    home.spawn(lost::give_back(Arc::clone(store)));
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use duroxide_core::model::{WorkItem, kind_of};
 use duroxide_core::provider::Refusal;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::call::Call;
@@ -223,9 +224,21 @@ pub(super) struct Waiting {
     pub(super) reply: Option<oneshot::Sender<Result<(), Failure>>>,
     /// What to ring when it is done: clients wait for it (R8.134).
     pub(super) bell: Option<commit_board::Place>,
+    /// It may have been done before, the answer was lost.
+    pub(super) is_repeated: bool,
+    /// If it was set apart: which it was, and when.
+    pub(super) blocked: Option<(u64, Instant)>,
 }
 
 impl Waiting {
+    pub(super) fn new(
+        op: Op,
+        reply: Option<oneshot::Sender<Result<(), Failure>>>,
+        bell: Option<commit_board::Place>,
+    ) -> Self {
+        Self { op, reply, bell, is_repeated: false, blocked: None }
+    }
+
     pub(super) fn answer(self, result: Result<(), Failure>) {
         match self.reply {
             // Whoever is gone does not want to know.

@@ -4,8 +4,10 @@ use std::collections::{HashSet, VecDeque};
 
 use tokio::time::Instant;
 
+use super::blocked::Blocked;
 use super::desk::{Desk, Fetch, Look};
 use super::held::{Carrier, Held, HeldAnswers};
+use super::lost::Lost;
 use super::op::{Feed, Queue, Waiting};
 use crate::error::PgError;
 
@@ -20,8 +22,14 @@ const DESKS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) ops: VecDeque<Waiting>,
+    /// Renewals of locks, which leave by a way of their own.
+    pub(super) renewals: VecDeque<Waiting>,
+    /// What could not have its rows in time.
+    pub(super) blocked: Blocked,
     pub(super) desks: Vec<Desk>,
     pub(super) held: HeldAnswers,
+    /// Looks that may have taken something nobody got to hear of.
+    pub(super) lost: Vec<Lost>,
     pub(super) next_id: u64,
     /// Locks on their way back in transactions under way.
     pub(super) going_back: usize,
@@ -55,8 +63,16 @@ impl Batch {
         batch
     }
 
+    /// Several ops, none of them with a look.
+    pub(super) fn of_several(ops: Vec<Waiting>) -> Self {
+        let mut batch = Self { ops, ..Self::default() };
+        batch.note_feed();
+        batch
+    }
+
     /// Ops whose answers were lost.
-    pub(super) fn again(ops: Vec<Waiting>, until: Instant) -> Self {
+    pub(super) fn again(mut ops: Vec<Waiting>, until: Instant) -> Self {
+        ops.iter_mut().for_each(|waiting| waiting.is_repeated = true);
         let mut batch = Self { ops, repeat_until: Some(until), ..Self::default() };
         batch.note_feed();
         batch
@@ -133,10 +149,26 @@ impl State {
     }
 
     /// The ops that leave next: about each lock one, and not more than is good.
-    fn take_ops(&mut self) -> Vec<Waiting> {
+    pub(super) fn take_ops(&mut self) -> Vec<Waiting> {
+        let mut ops = std::mem::take(&mut self.ops);
+        let taken = self.take_from(&mut ops);
+        self.ops = ops;
+        taken
+    }
+
+    /// The same of renewals.
+    pub(super) fn take_renewals(&mut self) -> Vec<Waiting> {
+        let mut renewals = std::mem::take(&mut self.renewals);
+        let taken = self.take_from(&mut renewals);
+        self.renewals = renewals;
+        taken
+    }
+
+    fn take_from(&mut self, ops: &mut VecDeque<Waiting>) -> Vec<Waiting> {
         let (mut taken, mut left) = (Vec::new(), VecDeque::new());
         let (mut locks, mut weight) = (HashSet::new(), 0);
-        while let Some(waiting) = self.ops.pop_front() {
+        while let Some(waiting) = ops.pop_front() {
+            let Some(waiting) = self.blocked.catch_up(waiting) else { continue };
             weight += waiting.op.weight();
             let is_full = taken.len() == OPS_MAX || WEIGHT_MAX < weight && !taken.is_empty();
             if is_full {
@@ -148,8 +180,8 @@ impl State {
                 _ => taken.push(waiting),
             }
         }
-        left.append(&mut self.ops);
-        self.ops = left;
+        left.append(ops);
+        *ops = left;
         taken
     }
 
@@ -170,7 +202,8 @@ impl State {
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let looks = self.desks.iter().filter(|desk| desk.is_open()).filter_map(|desk| desk.due);
+        let open = self.desks.iter().filter(|desk| desk.is_open());
+        let looks = open.filter_map(Desk::next_due);
         looks.chain(self.held.due()).min()
     }
 }
@@ -198,8 +231,8 @@ mod tests {
         desk.waiting.push_back(Fetcher { id, max: 1, deadline, has_looked: true, reply });
         desk.is_dirty = false;
         let lock = Lock { queue: Queue::Work, place: 1, secret: Uuid::nil() };
-        let op = Op::Renew { lock, extend: 1 };
-        state.ops.push_back(Waiting { op, reply: None, bell: None });
+        let op = Op::Abandon { lock, delay: 0, uncount: true };
+        state.ops.push_back(Waiting::new(op, Some(oneshot::channel().0), None));
         state
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub(super) has_turns: bool,
     /// It is done, and may not be on the disk.
     pub(super) is_held: bool,
+    /// How many connections there had been before it was asked for: these are older than it.
+    pub(super) connections: u64,
 }
 
 impl Outcome {
@@ -63,14 +65,18 @@ pub(super) async fn transact(
     connection: &Connection,
     batch: &Batch,
 ) -> Result<Outcome, PgError> {
+    // Not after the answer: one that was opened meanwhile may be to a server that has failed since.
+    let connections = Connection::count();
     let terms = Terms::of(store);
     if let [only] = &batch.ops[..]
         && batch.is_common
         && let Some(common) = common_call(&only.op, !store.pool.settings().through_pooler)
     {
-        return transact_alone(store, connection, common, batch, terms).await;
+        let outcome = transact_alone(store, connection, common, batch, terms).await?;
+        return Ok(Outcome { connections, ..outcome });
     }
-    transact_many(store, connection, batch, terms).await
+    let outcome = transact_many(store, connection, batch, terms).await?;
+    Ok(Outcome { connections, ..outcome })
 }
 
 /// The common case of an op alone, with the looks that ride along: one is part of it.
@@ -98,7 +104,7 @@ async fn transact_alone(
         answers.insert(place, rows);
     }
     let seen = read_looks(store, connection, batch, answers.into_iter()).await;
-    Ok(Outcome { verdicts, seen, has_turns, is_held })
+    Ok(Outcome { verdicts, seen, has_turns, is_held, connections: 0 })
 }
 
 async fn transact_many(
@@ -153,7 +159,7 @@ async fn transact_many(
         answers.insert(place, inner_rows);
     }
     let seen = read_looks(store, connection, batch, answers.into_iter()).await;
-    Ok(Outcome { verdicts: result, seen, has_turns, is_held: false })
+    Ok(Outcome { verdicts: result, seen, has_turns, is_held: false, connections: 0 })
 }
 
 /// A look at activities is part of the commits, which may bring some.

@@ -105,11 +105,25 @@ fn a_direct_turn_whose_answer_gets_lost_is_done_once() {
     assert!(turns <= 8 * u64::from(proxy.cut()), "{} answers lost", proxy.cut());
 }
 
-/// Waits until a process of the server waits for a lock in the name of a store; its id.
-async fn waits_for_lock(client: &tokio_postgres::Client, name: &str, but: i32) -> i32 {
-    let waiting = "SELECT pid FROM pg_stat_activity
-         WHERE application_name = $1 AND wait_event_type = 'Lock' AND pid <> $2";
+/// Whoever queues an activity does not go on while somebody holds the lock with this number.
+const WAIT_BEFORE_WORK: &str = "
+    CREATE FUNCTION wait_before_work() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        WHILE NOT pg_try_advisory_xact_lock(TG_RELID::bigint) LOOP
+            PERFORM pg_sleep(0.005);
+        END LOOP;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER wait_before_work BEFORE INSERT ON work
+    FOR EACH ROW EXECUTE FUNCTION wait_before_work()";
+
+/// Waits until a process of the server waits in the name of a store, for a row or in the trigger; its id.
+async fn waits(client: &tokio_postgres::Client, name: &str, but: i32) -> i32 {
+    let waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = $1
+         AND (wait_event_type = 'Lock' OR wait_event = 'PgSleep') AND pid <> $2";
+    let began = std::time::Instant::now();
     loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "nobody waits");
         if let Some(row) = client.query(waiting, &[&name, &but]).await.unwrap().first() {
             return row.get(0);
         }
@@ -118,9 +132,10 @@ async fn waits_for_lock(client: &tokio_postgres::Client, name: &str, but: i32) -
 }
 
 /// Commits a turn with an activity that somebody waits for, and cuts the connection meanwhile.
-async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
+async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String, is_pooled: bool) {
     let mut config = schema.config();
     config.url = url;
+    config.through_pooler = is_pooled;
     schema.name().clone_into(&mut config.application_name);
     let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
     // Within a transaction the server's processes seem to stay as they were.
@@ -135,7 +150,8 @@ async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
             async move { fetching.fetch_work_item(lease, long, None, &TagFilter::Any).await },
         );
     tokio::task::yield_now().await;
-    client.batch_execute("BEGIN; SELECT FROM mailbox FOR UPDATE").await.unwrap();
+    client.batch_execute(WAIT_BEFORE_WORK).await.unwrap();
+    client.batch_execute("SELECT pg_advisory_lock('work'::regclass::oid::bigint)").await.unwrap();
     let committing = Arc::clone(&store);
     let committed = tokio::spawn(async move {
         let metadata = ExecutionMetadata {
@@ -157,13 +173,14 @@ async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String) {
         let work = vec![contention::work("i")];
         committing.ack_orchestration_item(&turn, 1, events, work, vec![], metadata, vec![]).await
     });
-    let old = waits_for_lock(&watcher, schema.name(), 0).await;
+    let old = waits(&watcher, schema.name(), 0).await;
     proxy.set(Way::Closed);
     tokio::time::sleep(Duration::from_millis(50)).await; // Until both sides have been told.
     proxy.set(Way::Open);
-    // The repeated commit waits as well: whatever was lost has been seen to.
-    waits_for_lock(&watcher, schema.name(), old).await;
-    client.batch_execute("COMMIT").await.unwrap();
+    // The repeated commit waits as well, and what was lost has been given back once at least.
+    waits(&watcher, schema.name(), old).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.batch_execute("SELECT pg_advisory_unlock('work'::regclass::oid::bigint)").await.unwrap();
     committed.await.unwrap().unwrap();
     let job = fetched.await.unwrap().unwrap().expect("the activity");
     assert_eq!((job.0, job.2), (contention::work("i"), 1));
@@ -176,7 +193,16 @@ fn what_is_taken_for_a_lost_connection_is_not_lost_with_it() {
     let Some(schema) = TestSchema::new() else { return };
     let (proxy, url) = proxy();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(cut_while_committing(&proxy, &schema, url));
+    runtime.block_on(cut_while_committing(&proxy, &schema, url, false));
+}
+
+// The same where nobody knows who was at work for the connection, so that nobody can be ended.
+#[test]
+fn what_is_taken_for_a_lost_connection_behind_a_pooler_is_given_back_later() {
+    let Some(schema) = TestSchema::new() else { return };
+    let (proxy, url) = proxy();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(cut_while_committing(&proxy, &schema, url, true));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 mod store;
 
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use duroxide_fleet::torture::{Siege, lay_siege};
 use duroxide_fleet::{Stage, alone, company, killers, reuse, takeover, zombies};
