@@ -34,6 +34,7 @@ mod activity_cancellation;
 mod leases;
 mod blocked_threads;
 mod retries;
+mod timeouts;
 mod tags;
 mod syscalls;
 mod sessions;
