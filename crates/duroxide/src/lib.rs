@@ -109,7 +109,7 @@ mod guide;
 
 use std::sync::Arc;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, IfEnded, StartRequest};
 #[doc(hidden)]
 pub use context::CompletionResult;
 pub use context::{
@@ -123,8 +123,8 @@ pub use duroxide_core::model::{
 pub use providers::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths,
-    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
-    current_build_version,
+    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, StartOutcome, SystemMetrics,
+    TagFilter, current_build_version,
 };
 pub use runtime::{
     ActivityContext, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,

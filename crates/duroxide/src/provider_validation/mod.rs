@@ -59,6 +59,7 @@ pub mod turn_without_history;
 pub mod several_at_once;
 pub mod succession;
 pub mod direct_turns;
+pub mod starting;
 pub mod two_providers;
 pub mod differential;
 

@@ -39,6 +39,7 @@ mod tags;
 mod syscalls;
 mod sessions;
 mod client_live;
+mod starts;
 mod metrics;
 mod logs;
 mod safety_net;
