@@ -113,7 +113,8 @@ pub use client::{Client, ClientError, IfEnded, StartRequest};
 #[doc(hidden)]
 pub use context::CompletionResult;
 pub use context::{
-    DurableFuture, Either2, Either3, OrchestrationContext, RetryingActivity, ScheduleKind,
+    ContinuingAsNew, DurableFuture, Either2, Either3, OrchestrationContext, RetryingActivity,
+    ScheduleKind,
 };
 pub use duroxide_core::model::{
     Action, ActivityTimeout, AppErrorKind, BackoffStrategy, ConfigErrorKind, ErrorDetails, Event,

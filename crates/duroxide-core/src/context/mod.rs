@@ -36,6 +36,7 @@ use crate::model::version::ReplayRules;
 use crate::model::{Action, Event, KvEntry, SystemStats};
 
 pub use combinators::{Either2, Either3};
+pub use continue_as_new::ContinuingAsNew;
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationHandler};
 pub use retry::RetryingActivity;

@@ -35,6 +35,7 @@ mod leases;
 mod blocked_threads;
 mod retries;
 mod timeouts;
+mod keys;
 mod tags;
 mod syscalls;
 mod sessions;

@@ -224,6 +224,7 @@ impl Dispatcher {
             orchestration_version,
             activity_name: work.name.clone(),
             activity_id: work.id,
+            attempt: work.attempt,
             worker_id: work.worker_id.clone(),
             session_id: work.session_id.clone(),
             tag: work.tag.clone(),
