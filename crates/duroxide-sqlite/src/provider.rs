@@ -10,7 +10,7 @@ use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
 };
 
 use crate::error::Failure;
@@ -18,7 +18,7 @@ use crate::long::Longs;
 use crate::ops::{
     AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitDirect, CommitTurn,
     Delta, EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn,
-    RenewWork, WorkDraft,
+    RenewWork, StartInstance, WorkDraft,
 };
 use crate::store::SqliteProvider;
 use crate::{queries, token};
@@ -327,6 +327,19 @@ impl Provider for SqliteProvider {
 
     fn commits_successors(&self) -> bool {
         true
+    }
+
+    fn decides_starts(&self) -> bool {
+        true
+    }
+
+    async fn start_instance(
+        &self,
+        start: WorkItem,
+        replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        let op = async { self.writer.run(StartInstance::of(&start, replace_ended)?).await };
+        op.await.map_err(during("start_instance"))
     }
 
     fn commits_direct_turns(&self) -> bool {

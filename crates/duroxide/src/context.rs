@@ -2,7 +2,9 @@
 
 #[doc(hidden)]
 pub use duroxide_core::context::CompletionResult;
-pub use duroxide_core::context::{Either2, Either3, ScheduleKind};
+pub use duroxide_core::context::{
+    ContinuingAsNew, Either2, Either3, RetryingActivity, ScheduleKind,
+};
 
 /// The handle through which an orchestration does anything durable.
 ///

@@ -109,20 +109,23 @@ mod guide;
 
 use std::sync::Arc;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, IfEnded, StartRequest};
 #[doc(hidden)]
 pub use context::CompletionResult;
-pub use context::{DurableFuture, Either2, Either3, OrchestrationContext, ScheduleKind};
+pub use context::{
+    ContinuingAsNew, DurableFuture, Either2, Either3, OrchestrationContext, RetryingActivity,
+    ScheduleKind,
+};
 pub use duroxide_core::model::{
-    Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, ErrorDetails, Event, EventKind,
-    INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, LogLevel, PoisonMessageType, RetryPolicy,
+    Action, ActivityTimeout, AppErrorKind, BackoffStrategy, ConfigErrorKind, ErrorDetails, Event,
+    EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, LogLevel, PoisonMessageType, RetryPolicy,
     SUB_ORCH_AUTO_PREFIX, SystemStats, build_child_instance_id, is_auto_generated_sub_orch_id,
 };
 pub use providers::{
     DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
     InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths,
-    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, SystemMetrics, TagFilter,
-    current_build_version,
+    ScheduledActivityIdentifier, SemverRange, SessionFetchConfig, StartOutcome, SystemMetrics,
+    TagFilter, current_build_version,
 };
 pub use runtime::{
     ActivityContext, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,

@@ -36,8 +36,10 @@ use crate::model::version::ReplayRules;
 use crate::model::{Action, Event, KvEntry, SystemStats};
 
 pub use combinators::{Either2, Either3};
+pub use continue_as_new::ContinuingAsNew;
 pub use future::{DurableFuture, ScheduleKind};
 pub use handler::{FnOrchestration, OrchestrationHandler};
+pub use retry::RetryingActivity;
 pub use tokens::CompletionResult;
 
 pub(crate) use state::{ContextState, Emitted};

@@ -9,6 +9,7 @@ mod action;
 mod work_item;
 mod error;
 mod retry;
+mod timeout;
 mod status;
 mod codec;
 pub mod limits;
@@ -26,4 +27,5 @@ pub use ids::{
 };
 pub use retry::{BackoffStrategy, RetryPolicy};
 pub use status::{KvEntry, LogLevel, OrchestrationDescriptor, OrchestrationStatus, SystemStats};
+pub use timeout::ActivityTimeout;
 pub use work_item::{WorkItem, kind_of};

@@ -84,7 +84,7 @@ impl Default for BackoffStrategy {
 ///         multiplier: 3.0,
 ///         max: Duration::from_secs(2),
 ///     })
-///     .with_timeout(Duration::from_secs(30)); // Of one attempt.
+///     .with_timeout(Duration::from_secs(30)); // Of one attempt and its wait for a worker.
 ///
 /// let pauses = [1, 2, 3, 4].map(|failed| policy.delay_for_attempt(failed).as_millis());
 /// assert_eq!(pauses, [100, 300, 900, 2_000]);
@@ -97,7 +97,8 @@ pub struct RetryPolicy {
     pub max_attempts: u32,
     /// Wait between attempts.
     pub backoff: BackoffStrategy,
-    /// Longest time one attempt may take; running into it ends the loop.
+    /// Longest time from the scheduling of an attempt to its result; see
+    /// [`with_timeout`](Self::with_timeout) for what that counts.
     pub timeout: Option<Duration>,
 }
 
@@ -111,7 +112,11 @@ impl RetryPolicy {
         Self { max_attempts, ..Self::default() }
     }
 
-    /// Sets the time limit of each attempt.
+    /// Sets the time limit of each attempt: a durable timer beside it, from when the attempt is
+    /// *scheduled*. So it counts the wait for a free worker, and the time in which workers or the store
+    /// are down; and it is not retried, running into it ends the loop. For a limit on how long the code
+    /// of an attempt runs, which is retried, set a start-to-close timeout where the activity is
+    /// registered; for one over all attempts use `with_schedule_to_close` on the call.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

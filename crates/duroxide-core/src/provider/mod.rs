@@ -11,6 +11,7 @@ pub mod error;
 pub mod management;
 mod turn;
 mod refusal;
+mod start;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ pub use management::{
     ManagementProvider, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
 pub use refusal::Refusal;
+pub use start::StartOutcome;
 pub use turn::{DirectTurn, FetchedTurn, RejectedCommit, TurnCommit};
 
 /// A store with two peek-lock queues.
@@ -303,6 +305,24 @@ pub trait Provider: Any + Send + Sync {
     /// the turn has seen it, and changes nothing (R8.142).
     async fn commit_direct_turn(&self, _turn: DirectTurn) -> Result<(), ProviderError> {
         Err(Refusal::NoDirectTurns.during("commit_direct_turn"))
+    }
+
+    /// Whether [`start_instance`](Self::start_instance) decides in one transaction (R6.88).
+    fn decides_starts(&self) -> bool {
+        false
+    }
+
+    /// Queues the start of an instance unless its id is taken: by an instance, or by a start that is
+    /// queued or in a turn that has not been committed. An ended instance can be made room of: it is
+    /// deleted with its descendants, as by `delete_instance` without force. All of it is one
+    /// transaction, so that of many who start an id at once one is told that it has (R6.88). The
+    /// default looks first and sends then.
+    async fn start_instance(
+        &self,
+        start: WorkItem,
+        replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        start::look_and_send(self, start, replace_ended).await
     }
 
     /// The status of an instance, without reading its history if the store can (R8.133).

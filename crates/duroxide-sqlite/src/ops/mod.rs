@@ -4,6 +4,7 @@
 //! costs the other operations of its transaction nothing, and no savepoint is needed.
 
 mod enqueue;
+mod start;
 mod fetch_turn;
 mod commit_turn;
 mod commit_direct;
@@ -39,6 +40,7 @@ pub(crate) use prune::{Prune, PruneBulk};
 pub(crate) use renew_turn::RenewTurn;
 pub(crate) use renew_work::RenewWork;
 pub(crate) use sessions::{CleanSessions, RenewSessions};
+pub(crate) use start::StartInstance;
 #[cfg(feature = "test-hooks")]
 pub(crate) use tamper::Tamper;
 

@@ -5,6 +5,7 @@
 //! `wait_for_…`.
 
 mod start;
+mod start_request;
 mod signal;
 mod cancel;
 mod status;
@@ -22,6 +23,7 @@ use duroxide_core::provider::Provider;
 use serde::Serialize;
 
 pub use error::ClientError;
+pub use start_request::{IfEnded, StartRequest};
 
 /// A handle on the instances of one store. Cheap to clone.
 ///

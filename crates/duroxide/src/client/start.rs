@@ -1,5 +1,5 @@
 //! Starting an instance. `Ok` means that the start is queued, nothing more: name, version and
-//! whether the id is taken are the runtime's business (R6.1, R6.4).
+//! whether the id is taken are the runtime's business (R6.1, R6.4). `start` is the one that answers.
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem, is_reserved_root_id};
 use serde::Serialize;
@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::{Client, ClientError, payload};
 
 impl Client {
-    /// Starts an instance; the registry's policy picks the version.
+    /// Queues the start of an instance; the registry's policy picks the version. Whether the id is taken
+    /// is not looked at: [`start`](Self::start) tells.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -29,7 +30,7 @@ impl Client {
         orchestration: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.start(instance.into(), orchestration.into(), None, input.into()).await
+        self.send_start(instance.into(), orchestration.into(), None, input.into()).await
     }
 
     /// Starts an instance with exactly this version.
@@ -40,7 +41,8 @@ impl Client {
         version: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.start(instance.into(), orchestration.into(), Some(version.into()), input.into()).await
+        self.send_start(instance.into(), orchestration.into(), Some(version.into()), input.into())
+            .await
     }
 
     /// Starts an instance with a typed input.
@@ -65,7 +67,7 @@ impl Client {
         orchestration: impl Into<String>,
         input: In,
     ) -> Result<(), ClientError> {
-        self.start(instance.into(), orchestration.into(), None, payload(&input)?).await
+        self.send_start(instance.into(), orchestration.into(), None, payload(&input)?).await
     }
 
     /// Starts an instance with exactly this version and a typed input.
@@ -77,31 +79,40 @@ impl Client {
         input: In,
     ) -> Result<(), ClientError> {
         let version = Some(version.into());
-        self.start(instance.into(), orchestration.into(), version, payload(&input)?).await
+        self.send_start(instance.into(), orchestration.into(), version, payload(&input)?).await
     }
 
-    async fn start(
+    async fn send_start(
         &self,
         instance: String,
         orchestration: String,
         version: Option<String>,
         input: String,
     ) -> Result<(), ClientError> {
-        if is_reserved_root_id(&instance) {
-            return Err(ClientError::invalid(format!(
-                "instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'"
-            )));
-        }
-        self.send(WorkItem::StartOrchestration {
-            instance,
-            orchestration,
-            input,
-            version,
-            parent_instance: None,
-            parent_id: None,
-            parent_execution_id: None,
-            execution_id: INITIAL_EXECUTION_ID,
-        })
-        .await
+        self.send(root_start(instance, orchestration, version, input)?).await
     }
+}
+
+/// The message that begins an instance without a parent.
+pub(super) fn root_start(
+    instance: String,
+    orchestration: String,
+    version: Option<String>,
+    input: String,
+) -> Result<WorkItem, ClientError> {
+    if is_reserved_root_id(&instance) {
+        return Err(ClientError::invalid(format!(
+            "instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'"
+        )));
+    }
+    Ok(WorkItem::StartOrchestration {
+        instance,
+        orchestration,
+        input,
+        version,
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: INITIAL_EXECUTION_ID,
+    })
 }

@@ -437,6 +437,12 @@ macro_rules! __provider_validations {
                 G only_who_has_the_activity_commits_its_turn,
                 G an_outcome_with_its_turn_or_neither,
             }
+            starting {
+                G an_id_that_is_taken_is_not_started,
+                G a_start_that_is_not_due_takes_the_id,
+                G an_ended_instance_makes_room,
+                G of_many_starts_one_begins,
+            }
             two_providers {
                 O what_one_queues_the_other_serves,
                 O locks_hold_for_both,

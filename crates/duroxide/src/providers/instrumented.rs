@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
+    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit, WorkItem,
 };
 use crate::runtime::observability::MetricsProvider;
 use crate::runtime::observability::labels::provider_error_type;
@@ -313,6 +313,19 @@ impl Provider for InstrumentedProvider {
 
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.measure("ack_orchestration_item", self.inner.commit_direct_turn(turn)).await
+    }
+
+    fn decides_starts(&self) -> bool {
+        self.inner.decides_starts()
+    }
+
+    async fn start_instance(
+        &self,
+        start: WorkItem,
+        replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        let call = self.inner.start_instance(start, replace_ended);
+        self.measure("enqueue_orchestrator", call).await
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

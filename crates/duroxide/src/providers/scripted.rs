@@ -270,6 +270,14 @@ impl Provider for ScriptedProvider {
         true
     }
 
+    async fn start_instance(
+        &self,
+        _start: WorkItem,
+        _replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        self.answer("start_instance", StartOutcome::Started).await
+    }
+
     async fn read_status(&self, _instance: &str) -> Result<OrchestrationStatus, ProviderError> {
         self.answer("read_status", OrchestrationStatus::NotFound).await
     }

@@ -2,17 +2,25 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::OnceCell;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::observability::targets;
 use crate::client::Client;
 use crate::providers::Provider;
 
+/// Pauses between looks for the key while the store is away.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// An activity's view of its surroundings. Cheap to clone.
 ///
 /// An activity may do anything. It runs at least once: a worker that dies half way is replaced by
-/// another, so effects should bear repetition, for which instance and execution make a good key.
+/// another, so effects should bear repetition, for which [`idempotency_key`](Self::idempotency_key) is
+/// made.
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
@@ -21,7 +29,7 @@ use crate::providers::Provider;
 /// # async fn upload(_file: String, _key: String) {}
 /// async fn backup(ctx: ActivityContext, file: String) -> Result<String, String> {
 ///     ctx.trace_info(format!("backing up {file}"));
-///     let key = format!("{}/{}", ctx.instance_id(), ctx.execution_id());
+///     let key = ctx.idempotency_key().await?;
 ///     tokio::select! {
 ///         () = upload(file, key.clone()) => Ok(key),
 ///         // Nobody wants the result any more: a lost race, a cancelled instance.
@@ -42,7 +50,7 @@ use crate::providers::Provider;
 /// #     client.start_orchestration("night-1", "Nightly", "a.db").await?;
 /// #     let key: String =
 /// #         client.wait_for_orchestration_typed("night-1", Duration::from_secs(5)).await??;
-/// #     assert_eq!(key, "night-1/1");
+/// #     assert!(key.starts_with("night-1/1/2/"), "{key}");
 /// #     runtime.shutdown(None).await;
 /// #     Ok(())
 /// # }
@@ -50,6 +58,7 @@ use crate::providers::Provider;
 #[derive(Clone)]
 pub struct ActivityContext {
     call: Arc<ActivityCall>,
+    key: Arc<OnceCell<String>>,
 }
 
 /// One execution of one activity.
@@ -66,6 +75,8 @@ pub(crate) struct ActivityCall {
     pub(crate) activity_name: String,
     /// Schedule event.
     pub(crate) activity_id: u64,
+    /// How often it has been handed to a worker, this time included.
+    pub(crate) attempt: u32,
     /// Slot that runs it.
     pub(crate) worker_id: String,
     /// Session it belongs to.
@@ -98,7 +109,7 @@ macro_rules! record {
 
 impl ActivityContext {
     pub(crate) fn new(call: ActivityCall) -> Self {
-        Self { call: Arc::new(call) }
+        Self { call: Arc::new(call), key: Arc::default() }
     }
 
     /// Instance that scheduled this activity.
@@ -124,6 +135,38 @@ impl ActivityContext {
     /// Registered name of this activity.
     pub fn activity_name(&self) -> &str {
         &self.call.activity_name
+    }
+
+    /// Which attempt to run this scheduled activity this is, from 1. More than 1 means that a worker had
+    /// it before and did not come to its end: it died, or lost the store for longer than its lock. It may
+    /// have done something already. The attempts of a retry policy are another thing: each of them is an
+    /// activity of its own, which begins with 1.
+    pub fn attempt(&self) -> u32 {
+        self.call.attempt
+    }
+
+    /// A key for services that do the same thing only once: the same for all attempts of one scheduled
+    /// activity, on whatever worker, and of no other. `instance/execution/event/begun`: who asked, in
+    /// which execution, the number of the event that scheduled it, and when that execution began, in
+    /// milliseconds. The last part tells an instance from an earlier one of the same id that was
+    /// deleted, unless both began in the same millisecond.
+    ///
+    /// It is read from the store when it is asked for. While the store is away this waits; an error means
+    /// that nobody wants the result any more, or that the history cannot be read.
+    ///
+    /// Attempts of a retry policy have different keys, since they are activities of their own. If the
+    /// service is to see them as one, make the key in the orchestration (`new_guid`) and pass it in.
+    ///
+    /// ```
+    /// # use duroxide::ActivityContext;
+    /// # async fn charge_card(_key: &str, _cents: &str) -> Result<String, String> { Ok(String::new()) }
+    /// async fn charge(ctx: ActivityContext, cents: String) -> Result<String, String> {
+    ///     let key = ctx.idempotency_key().await?;
+    ///     charge_card(&key, &cents).await // However often this runs, the card is charged once.
+    /// }
+    /// ```
+    pub async fn idempotency_key(&self) -> Result<String, String> {
+        self.key.get_or_try_init(|| self.make_key()).await.cloned()
     }
 
     /// Slot that runs this activity.
@@ -202,6 +245,35 @@ impl ActivityContext {
     }
 }
 
+impl ActivityContext {
+    /// What this process remembers of the execution may be of an earlier life of the instance: a key
+    /// must not differ from one attempt to the next, so the store is asked.
+    async fn make_key(&self) -> Result<String, String> {
+        let call = &self.call;
+        let (instance, execution) = (&call.instance_id, call.execution_id);
+        let mut pause = FIRST_PAUSE;
+        let begun = loop {
+            match call.store.read_history_from(instance, execution, 1, Some(1)).await {
+                Ok(events) => break events.first().map(|event| event.timestamp_ms),
+                Err(error) if error.is_retryable() => {
+                    tracing::warn!(target: targets::WORKER, instance_id = %instance,
+                        activity_name = %call.activity_name, %error, ?pause,
+                        "idempotency key not read, trying again");
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+            tokio::select! {
+                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = call.cancellation.cancelled() => {
+                    return Err("cancelled before the idempotency key was read".to_owned());
+                }
+            }
+        };
+        let begun = begun.ok_or_else(|| format!("instance {instance} is gone"))?;
+        Ok(format!("{instance}/{execution}/{}/{begun}", call.activity_id))
+    }
+}
+
 impl fmt::Debug for ActivityContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActivityContext")
@@ -211,6 +283,7 @@ impl fmt::Debug for ActivityContext {
             .field("orchestration_version", &self.call.orchestration_version)
             .field("activity_name", &self.call.activity_name)
             .field("activity_id", &self.call.activity_id)
+            .field("attempt", &self.call.attempt)
             .field("worker_id", &self.call.worker_id)
             .field("session_id", &self.call.session_id)
             .field("tag", &self.call.tag)
@@ -236,6 +309,7 @@ pub(crate) mod tests {
             orchestration_version: "1.2.0".to_owned(),
             activity_name: "Charge".to_owned(),
             activity_id: 5,
+            attempt: 3,
             worker_id: "work-0-abc".to_owned(),
             session_id: Some("s1".to_owned()),
             tag: None,
@@ -250,7 +324,7 @@ pub(crate) mod tests {
         assert_eq!((ctx.instance_id(), ctx.execution_id()), ("order-7", 2));
         assert_eq!((ctx.orchestration_name(), ctx.orchestration_version()), ("Order", "1.2.0"));
         assert_eq!((ctx.activity_name(), ctx.worker_id()), ("Charge", "work-0-abc"));
-        assert_eq!((ctx.session_id(), ctx.tag()), (Some("s1"), None));
+        assert_eq!((ctx.session_id(), ctx.tag(), ctx.attempt()), (Some("s1"), None, 3));
         let debug = format!("{ctx:?}");
         assert!(debug.contains("Charge") && debug.contains("order-7"), "{debug}");
     }

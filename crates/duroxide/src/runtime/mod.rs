@@ -27,7 +27,7 @@ pub use duroxide_core::context::{FnOrchestration, OrchestrationHandler};
 pub use duroxide_core::model::{OrchestrationDescriptor, OrchestrationStatus, kind_of, limits};
 pub use duroxide_core::replay as replay_engine;
 pub use duroxide_core::replay::{HistoryManager, WorkItemReader};
-pub use handlers::{ActivityHandler, FnActivity};
+pub use handlers::{ActivityHandler, ActivityOptions, FnActivity};
 pub use observability::{LogFormat, ObservabilityConfig};
 pub use options::{
     ForeignWait, RuntimeOptions, RuntimeTuning, UnregisteredBackoffConfig, WarmMode, WarmOptions,

@@ -344,3 +344,28 @@ async fn r4_82_r4_86_values_add_up_over_many_executions() {
     assert_eq!(world.client.get_kv_value("i", "sum").await.unwrap().as_deref(), Some("1830"));
     world.finish().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn r4_105_continuing_fits_an_orchestration_of_any_type() {
+    let memory = Arc::new(MemoryProvider::new());
+    let orchestrations = duroxide::OrchestrationRegistry::builder()
+        .register_typed("Count", |ctx: OrchestrationContext, n: u64| async move {
+            match n {
+                3 => Ok(n),
+                1 => ctx.continue_as_new_versioned("1.0.0", "2").returning().await,
+                _ => ctx.continue_as_new_typed(&(n + 1)).returning().await,
+            }
+        })
+        .build();
+    let activities = duroxide::runtime::registry::ActivityRegistry::builder().build();
+    let store: Arc<dyn Provider> = memory.clone();
+    let runtime =
+        duroxide::runtime::Runtime::start_with_store(store.clone(), activities, orchestrations)
+            .await;
+    let client = duroxide::Client::new(store);
+    client.start_orchestration_typed("c", "Count", 0).await.unwrap();
+    let patience = Duration::from_secs(5);
+    assert_eq!(client.wait_for_orchestration_typed("c", patience).await.unwrap(), Ok(3_u64));
+    assert_eq!(client.list_executions("c").await.unwrap(), [1, 2, 3, 4]);
+    runtime.shutdown(None).await;
+}

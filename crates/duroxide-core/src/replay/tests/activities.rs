@@ -127,12 +127,12 @@ fn l20_r2_92_a_typed_text_that_looks_like_json_keeps_its_quotes() {
 }
 
 /// Three attempts, a fixed pause of a second.
-fn three() -> RetryPolicy {
+pub(super) fn three() -> RetryPolicy {
     RetryPolicy::new(3).with_backoff(BackoffStrategy::Fixed { delay: Duration::from_secs(1) })
 }
 
 /// Runs turn after turn, answering each piece of work as told; the whole history at the end.
-fn played(handler: Code, answers: &[&str]) -> String {
+pub(super) fn played(handler: Code, answers: &[&str]) -> String {
     let mut story = Story::read(STARTED);
     for answer in std::iter::once(&"").chain(answers) {
         let (engine, result) = run_engine(&story, answer, handler.clone());

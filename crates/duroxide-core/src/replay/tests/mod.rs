@@ -26,6 +26,7 @@ mod woken;
 mod divergences;
 mod foreign_waits;
 mod activities;
+mod timeouts;
 mod children;
 mod tracing;
 mod store;

@@ -9,7 +9,7 @@ use crate::runtime::observability::{MetricsSnapshot, ObservabilityConfig};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What R9.30 measures, in the order of [`call_everything`]: (method, operation).
-const MEASURED: [(&str, &str); 12] = [
+const MEASURED: [(&str, &str); 13] = [
     ("fetch_orchestration_item", "fetch_orchestration_item"),
     ("ack_orchestration_item", "ack_orchestration_item"),
     ("read", "read"),
@@ -22,6 +22,7 @@ const MEASURED: [(&str, &str); 12] = [
     ("fetch_turns", "fetch_orchestration_item"),
     ("fetch_work_items", "fetch_work_item"),
     ("commit_turn", "ack_orchestration_item"),
+    ("start_instance", "enqueue_orchestrator"),
 ];
 
 const FORWARDED: [&str; 15] = [
@@ -65,6 +66,7 @@ async fn call_measured(store: &dyn Provider) -> Vec<bool> {
         store.fetch_turns(SECOND, SECOND, None, 2).await.is_ok(),
         store.fetch_work_items(SECOND, SECOND, None, &TagFilter::Any, 2).await.is_ok(),
         store.commit_turn("t", TurnCommit::default()).await.is_ok(),
+        store.start_instance(message(), false).await.is_ok(),
     ]
 }
 

@@ -84,6 +84,13 @@ impl Instance {
         }
     }
 
+    /// Whether its current execution has completed or failed. One that continues as new goes on.
+    pub(super) fn has_ended(&self) -> bool {
+        self.current().is_some_and(|(_, execution)| {
+            matches!(execution.status.as_str(), "Completed" | "Failed")
+        })
+    }
+
     /// The execution with the highest number (R8.95).
     pub(super) fn newest(&self) -> Option<(u64, &Execution)> {
         self.executions.last_key_value().map(|(number, execution)| (*number, execution))

@@ -14,7 +14,7 @@ use super::{MemoryProvider, commit_watch, millis};
 use crate::providers::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
 };
 
 #[async_trait]
@@ -309,6 +309,19 @@ impl Provider for MemoryProvider {
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.with(|inner, now| inner.state.commit_direct(turn, now))
             .map_err(|refusal| refusal.during("commit_direct_turn"))
+    }
+
+    fn decides_starts(&self) -> bool {
+        true
+    }
+
+    async fn start_instance(
+        &self,
+        start: WorkItem,
+        replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        self.with(|inner, now| inner.state.start_instance(start, replace_ended, now))
+            .map_err(|refusal| refusal.during("start_instance"))
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

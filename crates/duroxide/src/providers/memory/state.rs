@@ -11,11 +11,10 @@ use std::collections::VecDeque;
 use duroxide_core::model::WorkItem;
 
 use super::instances::{Id, Instances};
-use super::mailbox::{Message, Standing};
+use super::mailbox::{Mailbox, Message, Standing};
 use super::orchestration_queue::OrchestrationQueue;
 use super::worker_queue::{WorkerQueue, check_message};
-use crate::providers::DeadLetter;
-use crate::providers::Refusal;
+use crate::providers::{DeadLetter, Refusal, StartOutcome};
 
 /// How many dead letters are kept; the oldest make room.
 const DEAD_LETTERS_MAX: usize = 10_000;
@@ -69,6 +68,29 @@ impl State {
         self.messages.push(&id, item, visible_at, now);
         self.settle(&id, now);
         Ok(())
+    }
+
+    /// Queues the start of an instance unless its id is taken (R6.88).
+    pub(super) fn start_instance(
+        &mut self,
+        start: WorkItem,
+        replace_ended: bool,
+        now: u64,
+    ) -> Result<StartOutcome, Refusal> {
+        let id = check_message(&start)?.to_owned();
+        match self.instances.get(&id).filter(|instance| instance.is_known()) {
+            Some(instance) if !instance.has_ended() => return Ok(StartOutcome::Running),
+            Some(_) if !replace_ended => return Ok(StartOutcome::Ended),
+            Some(_) => {
+                self.delete_tree(&id, false, now)?;
+            }
+            None if self.messages.mailbox(&id).is_some_and(Mailbox::has_start) => {
+                return Ok(StartOutcome::Running);
+            }
+            None => {}
+        }
+        self.enqueue_message(start, now, now)?;
+        Ok(StartOutcome::Started)
     }
 
     /// Brings the queue in line with a mailbox that changed, or whose instance did.

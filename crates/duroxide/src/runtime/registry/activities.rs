@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 
 use super::builder::Mistake;
 use super::{ActivityRegistry, DEFAULT_VERSION, RegistryBuilder};
-use crate::runtime::{ActivityContext, ActivityHandler, FnActivity};
+use crate::runtime::handlers::WithOptions;
+use crate::runtime::{ActivityContext, ActivityHandler, ActivityOptions, FnActivity};
 use duroxide_core::model::{SYSCALL_PREFIX, decode, encode};
 
 impl RegistryBuilder<dyn ActivityHandler> {
@@ -33,10 +34,38 @@ impl RegistryBuilder<dyn ActivityHandler> {
         F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
-        let handler = FnActivity(move |ctx, input: String| {
-            let call = decode::<In>(&input).map(|input| f(ctx, input));
-            async move { encode(&call?.await?) }
-        });
+        self.add_activity(name.into(), Arc::new(typed(f)))
+    }
+
+    /// Registers an activity that workers run with these options.
+    pub fn register_with_options<F, Fut>(
+        self,
+        name: impl Into<String>,
+        options: ActivityOptions,
+        f: F,
+    ) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let handler = WithOptions { handler: FnActivity(f), options };
+        self.add_activity(name.into(), Arc::new(handler))
+    }
+
+    /// Registers an activity with typed input and output that workers run with these options.
+    pub fn register_typed_with_options<In, Out, F, Fut>(
+        self,
+        name: impl Into<String>,
+        options: ActivityOptions,
+        f: F,
+    ) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, String>> + Send + 'static,
+    {
+        let handler = WithOptions { handler: typed(f), options };
         self.add_activity(name.into(), Arc::new(handler))
     }
 
@@ -64,4 +93,18 @@ impl RegistryBuilder<dyn ActivityHandler> {
         }
         self
     }
+}
+
+/// An activity that decodes its input and encodes its result.
+fn typed<In, Out, F, Fut>(f: F) -> impl ActivityHandler + 'static
+where
+    In: DeserializeOwned + Send + 'static,
+    Out: Serialize + Send + 'static,
+    F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Out, String>> + Send + 'static,
+{
+    FnActivity(move |ctx, input: String| {
+        let call = decode::<In>(&input).map(|input| f(ctx, input));
+        async move { encode(&call?.await?) }
+    })
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of};
-use tokio::time::{Instant, timeout};
+use duroxide_core::model::{
+    ActivityTimeout, AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of,
+};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
@@ -164,40 +166,46 @@ impl Dispatcher {
         if builtin::is_builtin(&work.name) {
             log_started(work);
             let run = builtin::run(&self.node, &work.name, &work.input);
-            return Some(self.until_ended_or_cancelled(work, run, cancellation).await);
+            return Some(self.until_ended_or_cancelled(work, run, None, cancellation).await);
         }
         let (_, handler) = self.node.activities.resolve_handler(&work.name)?;
         let ctx = self.context_of(work, cancellation.clone()).await;
         log_started(work);
+        let limit = handler.options().start_to_close;
         let run = async move { handler.invoke(ctx, work.input.clone()).await };
-        Some(self.until_ended_or_cancelled(work, run, cancellation).await)
+        Some(self.until_ended_or_cancelled(work, run, limit, cancellation).await)
     }
 
-    /// Waits for the activity. When its lock is gone it is told so, has a grace period to end, and
-    /// is dropped after that (R5.20 – R5.25).
+    /// Waits for the activity. When its lock is gone, or its start-to-close timeout has passed, it is
+    /// told so, has a grace period to end, and is dropped after that (R5.20 – R5.25, R5.40, R5.41).
     async fn until_ended_or_cancelled(
         &self,
         work: &Work,
         run: impl Future<Output = Result<String, String>>,
+        limit: Option<Duration>,
         cancellation: CancellationToken,
     ) -> Ended {
         if self.is_lost_already(work).await {
             return Ended::Cancelled;
         }
         let mut run = std::pin::pin!(catch_panic(run));
-        tokio::select! {
+        let timed_out = tokio::select! {
             biased;
-            ended = &mut run => Ended::Returned(flatten(ended)),
-            () = work.lease.lost().cancelled() => {
-                cancellation.cancel();
-                let grace = self.node.options.activity_cancellation_grace_period;
-                if timeout(grace, run).await.is_err() {
-                    tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
-                        activity_name = %work.name, activity_id = %work.id, ?grace,
-                        "cancelled activity did not end within its grace period; stopped");
-                }
-                Ended::Cancelled
-            }
+            ended = &mut run => return Ended::Returned(flatten(ended)),
+            () = work.lease.lost().cancelled() => None,
+            limit = passed(limit) => Some(timed_out(&work.name, limit)),
+        };
+        cancellation.cancel();
+        let grace = self.node.options.activity_cancellation_grace_period;
+        if timeout(grace, run).await.is_err() {
+            tracing::warn!(target: targets::WORKER, instance_id = %work.instance,
+                activity_name = %work.name, activity_id = %work.id, ?grace,
+                "cancelled activity did not end within its grace period; stopped");
+        }
+        match timed_out {
+            // Whatever the code has returned since comes too late.
+            Some(error) if !work.lease.lost().is_cancelled() => Ended::Returned(Err(error)),
+            _ => Ended::Cancelled,
         }
     }
 
@@ -216,6 +224,7 @@ impl Dispatcher {
             orchestration_version,
             activity_name: work.name.clone(),
             activity_id: work.id,
+            attempt: work.attempt,
             worker_id: work.worker_id.clone(),
             session_id: work.session_id.clone(),
             tag: work.tag.clone(),
@@ -295,6 +304,22 @@ fn log_started(work: &Work) {
     tracing::debug!(target: targets::WORKER, instance_id = %work.instance,
         execution_id = %work.execution_id, activity_name = %work.name, activity_id = %work.id,
         worker_id = %work.worker_id, "Activity started");
+}
+
+/// Waits until the time is over; for ever without a limit.
+async fn passed(limit: Option<Duration>) -> Duration {
+    let Some(limit) = limit else { return std::future::pending().await };
+    sleep(limit).await;
+    limit
+}
+
+/// An attempt may be repeated, which tells it from an error of the activity's own (R5.42).
+fn timed_out(name: &str, limit: Duration) -> ErrorDetails {
+    ErrorDetails::Application {
+        kind: AppErrorKind::ActivityFailed,
+        message: ActivityTimeout::start_to_close_error(name, limit),
+        retryable: true,
+    }
 }
 
 /// The panic text is the code's own, so that history does not depend on a task number (L27).
