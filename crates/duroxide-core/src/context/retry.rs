@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 
 use super::combinators::select2;
 use super::schedule::encoded;
+use super::typed::ACTIVITY_RESULT;
 use super::{Either2, OrchestrationContext};
-use crate::model::{self, RetryPolicy};
+use crate::model::RetryPolicy;
 
 impl OrchestrationContext {
     /// Runs an activity until it succeeds or the policy is exhausted; the last error then. An
@@ -45,8 +46,9 @@ impl OrchestrationContext {
         input: &In,
         policy: RetryPolicy,
     ) -> impl Future<Output = Result<Out, String>> {
-        let text = self.clone().retry(Call::new(name.into(), encoded(input), None), policy);
-        async move { model::decode(&text.await?) }
+        let (ctx, name) = (self.clone(), name.into());
+        let text = self.clone().retry(Call::new(name.clone(), encoded(input), None), policy);
+        async move { ctx.decode((ACTIVITY_RESULT, &name), None, &text.await?) }
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
@@ -72,9 +74,10 @@ impl OrchestrationContext {
         policy: RetryPolicy,
         session_id: impl Into<String>,
     ) -> impl Future<Output = Result<Out, String>> {
-        let call = Call::new(name.into(), encoded(input), Some(session_id.into()));
+        let (ctx, name) = (self.clone(), name.into());
+        let call = Call::new(name.clone(), encoded(input), Some(session_id.into()));
         let text = self.clone().retry(call, policy);
-        async move { model::decode(&text.await?) }
+        async move { ctx.decode((ACTIVITY_RESULT, &name), None, &text.await?) }
     }
 
     async fn retry(self, call: Call, policy: RetryPolicy) -> Result<String, String> {

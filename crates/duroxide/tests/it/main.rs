@@ -40,6 +40,7 @@ mod sessions;
 mod client_live;
 mod metrics;
 mod logs;
+mod operators;
 mod safety_net;
 mod in_process;
 mod worker_crowd;

@@ -32,6 +32,8 @@ pub(crate) const APP_ERROR: &str = "app_error";
 pub(crate) const INFRASTRUCTURE_ERROR: &str = "infrastructure_error";
 /// The deployment is wrong.
 pub(crate) const CONFIG_ERROR: &str = "config_error";
+/// The deployment is wrong: its code cannot read a payload that an earlier one stored (R9.60).
+pub(crate) const DECODE_ERROR: &str = "decode_error";
 /// None of the above.
 pub(crate) const UNKNOWN_ERROR: &str = "unknown";
 

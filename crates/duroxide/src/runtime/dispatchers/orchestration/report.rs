@@ -29,6 +29,8 @@ pub(super) struct Summary {
     begun: Option<ExecutionFact>,
     events: u64,
     finished_children: Vec<FinishedChild>,
+    /// Whether a payload that could not be decoded led the code astray.
+    undecoded: bool,
 }
 
 impl Summary {
@@ -39,6 +41,7 @@ impl Summary {
             begun: first.and_then(ExecutionFact::from_start),
             events: outcome.events.len() as u64,
             finished_children: outcome.finished_children.clone(),
+            undecoded: outcome.divergence.as_ref().is_some_and(|report| report.undecoded.is_some()),
         }
     }
 }
@@ -92,14 +95,14 @@ impl Dispatcher {
     pub(super) fn report_committed(
         &self,
         subject: &Subject,
-        summary: Summary,
+        mut summary: Summary,
         execution_id: u64,
         known: Option<ExecutionFact>,
     ) {
         if let Some(begun) = &summary.begun {
             self.report_start(subject, begun, execution_id);
         }
-        let Some(mut fact) = summary.begun.or(known) else { return };
+        let Some(mut fact) = summary.begun.take().or(known) else { return };
         fact.turns += 1;
         fact.events += summary.events;
         let metrics = &self.node.metrics;
@@ -109,7 +112,7 @@ impl Dispatcher {
             metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
-        self.report_ending(subject, &summary.status, &fact, execution_id);
+        self.report_ending(subject, &summary, &fact, execution_id);
         match summary.status {
             TurnStatus::Running => self.node.facts.put(subject.instance(), execution_id, fact),
             _ => self.node.facts.forget(subject.instance(), execution_id),
@@ -143,19 +146,23 @@ impl Dispatcher {
     fn report_ending(
         &self,
         subject: &Subject,
-        status: &TurnStatus,
+        summary: &Summary,
         fact: &ExecutionFact,
         execution_id: u64,
     ) {
         let metrics = &self.node.metrics;
-        let label = match status {
+        let label = match &summary.status {
             TurnStatus::Running => return,
             TurnStatus::Completed(_) => {
                 record!(debug, subject, fact, execution_id, "Orchestration completed");
                 labels::STATUS_SUCCESS
             }
             TurnStatus::Failed(details) => {
-                self.report_failure(subject, details, fact, execution_id);
+                let mut labels = ErrorLabels::from(details);
+                if summary.undecoded {
+                    labels.error_type = labels::DECODE_ERROR;
+                }
+                self.report_failure(subject, (details, labels), fact, execution_id);
                 labels::STATUS_FAILED
             }
             TurnStatus::ContinuedAsNew(_) => {
@@ -164,7 +171,7 @@ impl Dispatcher {
                 labels::STATUS_CONTINUED_AS_NEW
             }
         };
-        if !matches!(status, TurnStatus::ContinuedAsNew(_)) {
+        if !matches!(summary.status, TurnStatus::ContinuedAsNew(_)) {
             metrics.decrement_active_orchestrations();
         }
         let lived_ms = self.node.now_ms().saturating_sub(fact.started_at_ms);
@@ -183,11 +190,11 @@ impl Dispatcher {
     fn report_failure(
         &self,
         subject: &Subject,
-        details: &ErrorDetails,
+        (details, labels): (&ErrorDetails, ErrorLabels),
         fact: &ExecutionFact,
         execution_id: u64,
     ) {
-        let ErrorLabels { error_type, category } = ErrorLabels::from(details);
+        let ErrorLabels { error_type, category } = labels;
         let metrics = &self.node.metrics;
         metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
         let error = details.display_message();

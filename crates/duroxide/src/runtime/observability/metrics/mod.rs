@@ -202,7 +202,7 @@ impl MetricsProvider {
                 add_one(&self.counters.orch_infrastructure_errors);
                 count(names::ORCHESTRATION_INFRASTRUCTURE_ERRORS, class_labels);
             }
-            labels::CONFIG_ERROR => {
+            labels::CONFIG_ERROR | labels::DECODE_ERROR => {
                 add_one(&self.counters.orch_configuration_errors);
                 count(names::ORCHESTRATION_CONFIGURATION_ERRORS, class_labels);
             }
