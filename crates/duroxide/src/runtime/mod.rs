@@ -4,6 +4,7 @@ mod options;
 mod node;
 mod company;
 mod facts;
+mod reasons;
 mod warm;
 mod tasks;
 mod long_turns;

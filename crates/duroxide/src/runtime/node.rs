@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use semver::Version;
+
+use super::builtin::is_builtin;
 use super::company::Company;
 use super::facts::ExecutionFacts;
 use super::long_turns::RunningTurns;
@@ -111,9 +114,52 @@ impl Node {
         );
     }
 
+    /// What to say of an orchestration that is given up, if nothing here can run it. It has been tried
+    /// by whoever took it: a node that knows it would have run it.
+    pub(crate) fn unregistered_orchestration(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Option<String> {
+        let version = version.filter(|version| Version::parse(version).is_ok());
+        let is_here = match version.and_then(|version| Version::parse(version).ok()) {
+            Some(version) => self.orchestrations.resolve_handler_exact(name, &version).is_some(),
+            None => self.orchestrations.has(name),
+        };
+        if is_here {
+            return None;
+        }
+        let version = version.map(|version| format!(" version `{version}`")).unwrap_or_default();
+        let what = format!("orchestration `{name}`{version} is registered on no node that took it");
+        let versions = self.orchestrations.list_versions(name);
+        Some(match versions.is_empty() {
+            true => format!("{what}; {}", closest(&self.orchestrations.list_names(), name)),
+            false => {
+                let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+                format!("{what}; there is version {}", versions.join(", "))
+            }
+        })
+    }
+
+    /// The same for an activity.
+    pub(crate) fn unregistered_activity(&self, name: &str) -> Option<String> {
+        if self.activities.has(name) || is_builtin(name) {
+            return None;
+        }
+        let closest = closest(&self.activities.list_names(), name);
+        Some(format!("activity `{name}` is registered on no node that took it; {closest}"))
+    }
+
     fn is_first_mention(&self, kind: Kind, name: &str) -> bool {
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.len() < ANNOUNCED_NAMES_MAX && announced.insert((kind, name.to_owned()))
+    }
+}
+
+fn closest(known: &[String], name: &str) -> String {
+    match closest_names(known, name) {
+        closest if closest.is_empty() => "nothing there has a name like it".to_owned(),
+        closest => format!("closest: {}", closest.join(", ")),
     }
 }
 

@@ -8,8 +8,9 @@ use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, ClientError, ErrorDetails, OrchestrationContext, OrchestrationRegistry};
 
+use crate::support::faults::{Faults, FaultyProvider, broken, busy};
 use crate::support::numbers::{Board, counters};
-use crate::support::{world, world_on};
+use crate::support::{Door, world, world_on};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -122,4 +123,108 @@ fn assert_invalid<T: std::fmt::Debug>(answer: Result<T, ClientError>, expected: 
         Err(ClientError::InvalidInput { message }) => assert_eq!(message, expected),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r9_62_what_is_given_up_names_what_was_missing() {
+    let board = Board::default();
+    let _counting = board.count();
+    let world = world()
+        .patient()
+        .options(|options| options.max_attempts = 2)
+        .echo("Charge")
+        .orchestration_version("Order", "1.0.0", |_, input| async { Ok(input) })
+        .orchestration_version("Order", "1.1.0", |_, input| async { Ok(input) })
+        .orchestration("Main", |ctx, name| async move { ctx.schedule_activity(name, "").await })
+        .start()
+        .await;
+    world.client.start_orchestration_versioned("v", "Order", "1.2.0", "").await.unwrap();
+    for (instance, name, input) in [("n", "Ordr", ""), ("a", "Main", "Chrge")] {
+        world.begin(instance, name, input).await;
+    }
+    let attempts = "exceeded 3 attempts (max 2)";
+    for (instance, expected) in [
+        (
+            "v",
+            format!(
+                "poison: orchestration v {attempts}: orchestration `Order` version `1.2.0` is \
+                 registered on no node that took it; there is version 1.0.0, 1.1.0"
+            ),
+        ),
+        (
+            "n",
+            format!(
+                "poison: orchestration n {attempts}: orchestration `Ordr` is registered on no node \
+                 that took it; closest: Order"
+            ),
+        ),
+        (
+            "a",
+            format!(
+                "poison: activity Chrge#2 {attempts}: activity `Chrge` is registered on no node \
+                 that took it; closest: Charge"
+            ),
+        ),
+    ] {
+        assert_eq!(world.error_at_last(instance).await.display_message(), expected);
+        let output = world.client.get_instance_info(instance).await.unwrap().output;
+        assert_eq!(output, Some(expected));
+    }
+    let numbers = board.take();
+    let unregistered = |what: &str, count| {
+        [(format!("duroxide_{what}_poison_total{{cause=unregistered}}"), count)]
+    };
+    let found = counters(&numbers, "duroxide_orchestration_poison");
+    assert_eq!(found, unregistered("orchestration", 2));
+    assert_eq!(counters(&numbers, "duroxide_activity_poison"), unregistered("activity", 1));
+    let failures = counters(&numbers, "duroxide_orchestration_failures");
+    assert!(failures.iter().all(|(name, _)| name.contains("error_type=poison")), "{failures:?}");
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r9_62_r9_63_a_result_that_cannot_be_stored_is_the_stores_affair_and_the_cause() {
+    let faults = Faults::default();
+    let world = world()
+        .patient()
+        .options(|options| options.max_attempts = 2)
+        .echo("A")
+        .orchestration("Main", |ctx, _| async move { ctx.schedule_activity("A", "").await })
+        .through(|store| FaultyProvider::wrap(store, &faults))
+        .start()
+        .await;
+    faults.next("ack_work_item", [broken(), broken()]);
+    let error = world.run_to_error("m", "Main", "").await;
+    let expected = "poison: activity A#2 exceeded 3 attempts (max 2): its result could not be \
+                    stored: fault: broken";
+    assert_eq!(error.display_message(), expected);
+    let counts = world.runtime.metrics_snapshot().unwrap();
+    assert_eq!((counts.activity_infra_errors, counts.activity_poison), (2, 1));
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r9_63_a_lock_that_ran_out_while_the_store_was_away_is_no_cancellation() {
+    let (faults, door) = (Faults::default(), Door::default());
+    let world = world()
+        .patient()
+        .options(|options| options.worker_lock_timeout = Duration::from_secs(30))
+        .behind("A", &door)
+        .orchestration("Main", |ctx, _| async move { ctx.schedule_activity("A", "").await })
+        .through(|store| FaultyProvider::wrap(store, &faults))
+        .start()
+        .await;
+    world.begin("m", "Main", "").await;
+    door.knock().await;
+    for method in ["ack_work_item", "renew_work_item_lock"] {
+        faults.always(method, busy());
+    }
+    door.open();
+    door.knock().await; // The lock has run out, and it runs again.
+    faults.clear();
+    door.open();
+    world.output("m").await;
+    let counts = world.runtime.metrics_snapshot().unwrap();
+    assert_eq!((counts.activity_infra_errors, counts.activity_success), (1, 1));
+    world.finish().await;
 }

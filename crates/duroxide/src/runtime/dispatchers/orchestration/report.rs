@@ -124,10 +124,10 @@ impl Dispatcher {
         &self,
         subject: &Subject,
         summary: Summary,
-        execution_id: u64,
+        (execution_id, cause): (u64, &'static str),
         fact: ExecutionFact,
     ) {
-        self.node.metrics.record_orchestration_poison();
+        self.node.metrics.record_orchestration_poison_by(cause);
         self.report_committed(subject, summary, execution_id, Some(fact));
     }
 

@@ -53,10 +53,14 @@ impl Dispatcher {
         report(work, &result);
         let completion = completion_of(work, result);
         if self.answer_directly(work, &completion).await {
+            self.forget_reason(work);
             return Ok(());
         }
         match self.ack_while_leased(work, completion).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.forget_reason(work);
+                Ok(())
+            }
             Err(error) => Err(self.give_back(work, error).await),
         }
     }
@@ -109,17 +113,30 @@ impl Dispatcher {
         }
     }
 
+    /// Only what cost more than one attempt has reasons.
+    fn forget_reason(&self, work: &Work) {
+        if 1 < work.attempt {
+            self.reasons.forget(&work.key());
+        }
+    }
+
     /// Gives back an activity whose result was not stored; it will run again (R5.15). If there is
     /// nothing to give back it was cancelled meanwhile (R5.25). Returns what to count.
     async fn give_back(&self, work: &Work, error: ProviderError) -> &'static str {
         let store = &self.node.store;
         let given_back =
             store.abandon_work_item(&work.lock_token, Some(GIVE_BACK_DELAY), false).await;
-        if given_back.as_ref().is_err_and(|refused| !refused.is_retryable()) {
+        let is_gone = given_back.as_ref().is_err_and(|refused| !refused.is_retryable());
+        // A store that could not be asked until the lock ran out has not cancelled anything (R9.63).
+        if is_gone && !error.is_retryable() {
             log_cancelled(work);
             return labels::OUTCOME_CANCELLED;
         }
-        log_storage_error(&work.instance, given_back);
+        if !is_gone {
+            log_storage_error(&work.instance, given_back);
+        }
+        let why = format!("its result could not be stored: {error}");
+        self.reasons.note(work.key(), labels::CAUSE_NOT_STORED, why);
         record!(warn, work, %error, "result not stored: the activity will run again");
         labels::OUTCOME_INFRA_ERROR
     }
