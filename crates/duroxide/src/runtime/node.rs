@@ -9,6 +9,7 @@ use super::builtin::is_builtin;
 use super::company::Company;
 use super::facts::ExecutionFacts;
 use super::long_turns::RunningTurns;
+use super::observability::health::StoreHealth;
 use super::observability::{MetricsProvider, targets};
 use super::options::{RuntimeOptions, RuntimeTuning};
 use super::registry::{ActivityRegistry, OrchestrationRegistry, closest_names};
@@ -25,6 +26,7 @@ pub(crate) struct Node {
     pub(crate) options: RuntimeOptions,
     pub(crate) tuning: RuntimeTuning,
     pub(crate) metrics: Arc<MetricsProvider>,
+    pub(crate) health: Arc<StoreHealth>,
     pub(crate) facts: ExecutionFacts,
     pub(crate) warm: WarmInstances,
     pub(crate) turns: Arc<RunningTurns>,
@@ -46,7 +48,7 @@ impl Node {
         store: Arc<dyn Provider>,
         (activities, orchestrations): (ActivityRegistry, OrchestrationRegistry),
         (options, tuning): (RuntimeOptions, RuntimeTuning),
-        metrics: Arc<MetricsProvider>,
+        (health, metrics): (Arc<StoreHealth>, Arc<MetricsProvider>),
     ) -> Self {
         // 64 random bits: worker ids, and with them session owners, never coincide (L24).
         let runtime_id = format!("{:016x}", tuning.random.next_u64());
@@ -58,6 +60,7 @@ impl Node {
             options,
             tuning,
             metrics,
+            health,
             facts: ExecutionFacts::default(),
             warm,
             turns: Arc::default(),
@@ -167,14 +170,19 @@ fn closest(known: &[String], name: &str) -> String {
 pub(crate) fn log_storage_error<T>(instance: &str, result: Result<T, ProviderError>) -> Option<T> {
     result
         .inspect_err(|error| {
-            tracing::warn!(
-                target: targets::RUNTIME,
-                %instance,
-                operation = %error.operation,
-                retryable = error.retryable,
-                error = %error.message,
-                "storage call failed"
-            );
+            // An outage has lines of its own.
+            if error.is_retryable() {
+                tracing::debug!(target: targets::RUNTIME, %instance, %error, "storage call failed");
+            } else {
+                tracing::warn!(
+                    target: targets::RUNTIME,
+                    %instance,
+                    operation = %error.operation,
+                    retryable = error.retryable,
+                    error = %error.message,
+                    "storage call failed"
+                );
+            }
         })
         .ok()
 }

@@ -1,5 +1,6 @@
 //! What people are told when something is wrong: which payload, which name, which store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,10 @@ use duroxide::providers::memory::MemoryProvider;
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, ClientError, ErrorDetails, OrchestrationContext, OrchestrationRegistry};
+use tracing::Level;
 
 use crate::support::faults::{Faults, FaultyProvider, broken, busy};
+use crate::support::logs::{Record, listen};
 use crate::support::numbers::{Board, counters};
 use crate::support::{Door, world, world_on};
 
@@ -226,5 +229,84 @@ async fn r9_63_a_lock_that_ran_out_while_the_store_was_away_is_no_cancellation()
     world.output("m").await;
     let counts = world.runtime.metrics_snapshot().unwrap();
     assert_eq!((counts.activity_infra_errors, counts.activity_success), (1, 1));
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r9_64_a_store_that_is_lost_is_told_in_few_lines() {
+    for fault in [busy(), broken()] {
+        let (logs, faults) = (listen(), Faults::default());
+        let world = world()
+            .orchestration("Main", |_, input| async { Ok(input) })
+            .through(|store| FaultyProvider::wrap(store, &faults))
+            .start()
+            .await;
+        assert_eq!(world.run("before", "Main", "x").await, "x");
+        for method in ["fetch_orchestration_item", "fetch_work_item"] {
+            faults.always(method, fault.clone());
+        }
+        world.begin("m", "Main", "x").await; // Ends a long poll.
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let lines: Vec<_> = logs.records().into_iter().filter(is_for_operators).collect();
+        let first = lines.first().expect("a line");
+        assert_eq!(first.message, "the store fails; trying again");
+        assert!(first.field("error").starts_with("fault: "), "{first:?}");
+        // At once, then after about 5, 15, 35 and 75 s.
+        assert_eq!(lines.len(), 5, "{lines:#?}");
+        let lasting: Vec<u64> =
+            lines[1..].iter().map(|line| line.field("lasting_secs").parse().unwrap()).collect();
+        assert!(lasting.windows(2).all(|two| two[0] * 2 <= two[1]), "{lasting:?}");
+
+        faults.clear();
+        assert_eq!(world.output("m").await, "x");
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let lines: Vec<_> = logs.records().into_iter().filter(is_for_operators).collect();
+        assert_eq!(lines.len(), 6, "{lines:#?}");
+        assert_eq!(lines[5].message, "the store works again");
+        world.finish().await;
+    }
+}
+
+/// Whether people see it who have set nothing.
+fn is_for_operators(record: &Record) -> bool {
+    record.level <= Level::WARN
+}
+
+#[tokio::test(start_paused = true)]
+async fn r9_20_a_child_is_started_by_its_parent() {
+    let board = Board::default();
+    let _counting = board.count();
+    let world = world()
+        .orchestration("Main", |ctx, _| async move {
+            ctx.schedule_orchestration("Child", "detached", "1");
+            ctx.schedule_sub_orchestration("Child", "0").await
+        })
+        .orchestration("Child", |ctx, again| async move {
+            match again.as_str() {
+                "0" => ctx.continue_as_new("1").await,
+                _ => Ok(again),
+            }
+        })
+        .start()
+        .await;
+    world.run("m", "Main", "").await;
+    world.output("detached").await;
+    let started = |name: &str, by: &str| {
+        let labels = format!("initiated_by={by},orchestration_name={name},version=1.0.0");
+        (format!("duroxide_orchestration_starts_total{{{labels}}}"), 1)
+    };
+    assert_eq!(
+        counters(&board.take(), "duroxide_orchestration_starts"),
+        [
+            started("Child", "client"), // Nobody waits for it.
+            started("Main", "client"),
+            started("Child", "continueAsNew"),
+            started("Child", "suborchestration"),
+        ]
+        .into_iter()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect::<Vec<_>>()
+    );
     world.finish().await;
 }

@@ -5,6 +5,8 @@ use duroxide_core::model::ErrorDetails;
 
 /// How an orchestration came to start: somebody asked for it.
 pub(crate) const INITIATED_BY_CLIENT: &str = "client";
+/// How an orchestration came to start: as somebody's child.
+pub(crate) const INITIATED_BY_PARENT: &str = "suborchestration";
 /// How an orchestration came to start: its previous execution asked for it.
 pub(crate) const INITIATED_BY_CONTINUE_AS_NEW: &str = "continueAsNew";
 

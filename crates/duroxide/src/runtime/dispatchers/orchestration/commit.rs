@@ -149,7 +149,7 @@ impl Dispatcher {
                 self.ask_for_lock(batch).await;
                 return Err(rejected);
             }
-            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
                 error = %rejected.error, ?pause, "commit failed, trying again");
             commit = *rejected.commit;
             tokio::select! {
@@ -178,6 +178,9 @@ impl Dispatcher {
             tracing::info!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %batch.instance(), %error,
                 "the lock was lost before the commit; whoever has it repeats the turn");
+        } else if error.is_retryable() {
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance = %batch.instance(), %error, "turn not committed; it will be repeated");
         } else {
             tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %batch.instance(), %error, "turn not committed; it will be repeated");

@@ -164,7 +164,10 @@ impl Dispatcher {
             Ok(Some(turns).filter(|turns| !turns.is_empty()))
         };
         let min_interval = options.dispatcher_min_poll_interval;
-        let fetched = pace.fetch(stop, min_interval, log_fetch_error, fetch).await?;
+        let log = |error: &ProviderError| {
+            self.node.health.failed("fetch_orchestration_item", error);
+        };
+        let fetched = pace.fetch(stop, min_interval, log, fetch).await?;
         Some(fetched.unwrap_or_default())
     }
 
@@ -376,9 +379,4 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
-}
-
-fn log_fetch_error(error: &ProviderError) {
-    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %error, retryable = error.retryable,
-        "fetch failed");
 }

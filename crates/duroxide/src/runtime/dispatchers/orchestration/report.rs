@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{ErrorDetails, INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_core::model::{ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
 
 use super::commit::Aside;
@@ -27,6 +27,8 @@ pub(super) struct Summary {
     status: TurnStatus,
     /// Set if the execution began with this turn.
     begun: Option<ExecutionFact>,
+    /// Whether that has a parent.
+    is_child: bool,
     events: u64,
     finished_children: Vec<FinishedChild>,
     /// Whether a payload that could not be decoded led the code astray.
@@ -39,6 +41,7 @@ impl Summary {
         Self {
             status: outcome.status.clone(),
             begun: first.and_then(ExecutionFact::from_start),
+            is_child: first.is_some_and(has_parent),
             events: outcome.events.len() as u64,
             finished_children: outcome.finished_children.clone(),
             undecoded: outcome.divergence.as_ref().is_some_and(|report| report.undecoded.is_some()),
@@ -100,7 +103,7 @@ impl Dispatcher {
         known: Option<ExecutionFact>,
     ) {
         if let Some(begun) = &summary.begun {
-            self.report_start(subject, begun, execution_id);
+            self.report_start(subject, (begun, summary.is_child), execution_id);
         }
         let Some(mut fact) = summary.begun.take().or(known) else { return };
         fact.turns += 1;
@@ -131,13 +134,21 @@ impl Dispatcher {
         self.report_committed(subject, summary, execution_id, Some(fact));
     }
 
-    fn report_start(&self, subject: &Subject, begun: &ExecutionFact, execution_id: u64) {
+    fn report_start(
+        &self,
+        subject: &Subject,
+        (begun, is_child): (&ExecutionFact, bool),
+        execution_id: u64,
+    ) {
         let metrics = &self.node.metrics;
         let initiated_by = if execution_id > INITIAL_EXECUTION_ID {
             labels::INITIATED_BY_CONTINUE_AS_NEW
         } else {
             metrics.increment_active_orchestrations();
-            labels::INITIATED_BY_CLIENT
+            match is_child {
+                true => labels::INITIATED_BY_PARENT,
+                false => labels::INITIATED_BY_CLIENT,
+            }
         };
         metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
         record!(debug, subject, begun, execution_id, "Orchestration started");
@@ -204,4 +215,8 @@ impl Dispatcher {
             record!(error, subject, fact, execution_id, error_type, %error, "Orchestration failed");
         }
     }
+}
+
+fn has_parent(event: &Event) -> bool {
+    matches!(event.kind, EventKind::OrchestrationStarted { parent_instance: Some(_), .. })
 }

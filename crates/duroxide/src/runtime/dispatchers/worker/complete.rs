@@ -104,7 +104,7 @@ impl Dispatcher {
             if !error.is_retryable() || work.lease.lost().is_cancelled() {
                 return Err(error);
             }
-            record!(warn, work, %error, ?pause, "result not stored, trying again");
+            record!(debug, work, %error, ?pause, "result not stored, trying again");
             tokio::select! {
                 () = sleep(pause) => {}
                 () = work.lease.lost().cancelled() => {}
