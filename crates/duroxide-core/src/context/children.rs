@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::schedule::{encoded, text_result};
+use super::typed::CHILD_RESULT;
 use super::{DurableFuture, Operation, OrchestrationContext, ScheduleKind};
 use crate::model::{self, Action, SUB_ORCH_AUTO_PREFIX};
 
@@ -84,8 +85,9 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        self.child(Child::new(name, encoded(input)), Location::caller())
-            .map(|result| result.and_then(|text| model::decode(&text)))
+        let name = name.into();
+        self.child(Child::new(name.clone(), encoded(input)), Location::caller())
+            .typed(CHILD_RESULT, name)
     }
 
     /// [`schedule_sub_orchestration_with_id`](Self::schedule_sub_orchestration_with_id), typed.
@@ -99,8 +101,9 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        self.child(Child::new(name, encoded(input)).with_id(instance), Location::caller())
-            .map(|result| result.and_then(|text| model::decode(&text)))
+        let name = name.into();
+        let child = Child::new(name.clone(), encoded(input)).with_id(instance);
+        self.child(child, Location::caller()).typed(CHILD_RESULT, name)
     }
 
     /// Starts a root orchestration and forgets it.

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use serde::de::DeserializeOwned;
 
-use super::schedule::decoded;
+use super::typed::decoded;
 use super::{CompletionResult, DurableFuture, Operation, OrchestrationContext, ScheduleKind};
 use crate::model::Action;
 
@@ -36,7 +36,10 @@ impl OrchestrationContext {
         &self,
         name: impl Into<String>,
     ) -> DurableFuture<T> {
-        self.schedule_wait(name).map(|data| decoded("event payload", &data))
+        let name = name.into();
+        let (wait, ctx) = (self.schedule_wait(name.clone()), self.clone());
+        let token = wait.origin().map(|(_, token)| token);
+        wait.map(move |data| decoded((&ctx, token), ("event payload", &name), &data))
     }
 
     /// Takes the next message of a queue of this instance. Messages wait until they are read, also
@@ -82,8 +85,10 @@ impl OrchestrationContext {
         &self,
         queue: impl Into<String>,
     ) -> impl Future<Output = T> {
-        let message = self.dequeue_event(queue);
-        async move { decoded("queue message", &message.await) }
+        let queue = queue.into();
+        let (message, ctx) = (self.dequeue_event(queue.clone()), self.clone());
+        let token = message.origin().map(|(_, token)| token);
+        async move { decoded((&ctx, token), ("queue message", &queue), &message.await) }
     }
 
     /// Older name of [`dequeue_event`](Self::dequeue_event).

@@ -73,6 +73,14 @@ impl<T> DurableFuture<T> {
         Self { state: State::Ready(value) }
     }
 
+    /// Whose operation it is, and its token.
+    pub(super) fn origin(&self) -> Option<(OrchestrationContext, u64)> {
+        match &self.state {
+            State::Waiting(waiting) => Some((waiting.ctx.clone(), waiting.token)),
+            State::Ready(_) | State::Done => None,
+        }
+    }
+
     fn take_state(&mut self) -> State<T> {
         std::mem::replace(&mut self.state, State::Done)
     }

@@ -12,6 +12,7 @@ mod queues;
 mod kv;
 mod future;
 mod schedule;
+mod typed;
 mod retry;
 mod events;
 mod children;

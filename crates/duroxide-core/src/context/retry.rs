@@ -12,8 +12,9 @@ use serde::de::DeserializeOwned;
 
 use super::combinators::select2;
 use super::schedule::encoded;
+use super::typed::ACTIVITY_RESULT;
 use super::{DurableFuture, Either2, OrchestrationContext};
-use crate::model::{self, ActivityTimeout, RetryPolicy};
+use crate::model::{ActivityTimeout, RetryPolicy};
 
 impl OrchestrationContext {
     /// Runs an activity until it succeeds or the policy is exhausted; the last error then. Nothing is
@@ -39,7 +40,7 @@ impl OrchestrationContext {
         policy: RetryPolicy,
     ) -> RetryingActivity<String> {
         let call = Call::new(name.into(), input.into(), None);
-        RetryingActivity::new(self, call, policy, Ok)
+        RetryingActivity::new(self, call, policy, |_, _, text| Ok(text))
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry), typed.
@@ -51,7 +52,7 @@ impl OrchestrationContext {
         policy: RetryPolicy,
     ) -> RetryingActivity<Out> {
         let call = Call::new(name.into(), encoded(input), None);
-        RetryingActivity::new(self, call, policy, |text| model::decode(&text))
+        RetryingActivity::new(self, call, policy, typed_result)
     }
 
     /// [`schedule_activity_with_retry`](Self::schedule_activity_with_retry) on a session.
@@ -64,7 +65,7 @@ impl OrchestrationContext {
         session_id: impl Into<String>,
     ) -> RetryingActivity<String> {
         let call = Call::new(name.into(), input.into(), Some(session_id.into()));
-        RetryingActivity::new(self, call, policy, Ok)
+        RetryingActivity::new(self, call, policy, |_, _, text| Ok(text))
     }
 
     /// [`schedule_activity_with_retry_on_session`](Self::schedule_activity_with_retry_on_session),
@@ -78,7 +79,7 @@ impl OrchestrationContext {
         session_id: impl Into<String>,
     ) -> RetryingActivity<Out> {
         let call = Call::new(name.into(), encoded(input), Some(session_id.into()));
-        RetryingActivity::new(self, call, policy, |text| model::decode(&text))
+        RetryingActivity::new(self, call, policy, typed_result)
     }
 
     /// The loop over the attempts, within the limit of the whole call if there is one (R4.103).
@@ -187,7 +188,20 @@ impl Call {
 #[must_use = "an activity with retries is scheduled when it is first polled"]
 pub struct RetryingActivity<T> {
     state: State,
-    decode: fn(String) -> Result<T, String>,
+    ctx: OrchestrationContext,
+    name: String,
+    decode: Decode<T>,
+}
+
+/// The result of the activity with this name, from its text.
+type Decode<T> = fn(&OrchestrationContext, &str, String) -> Result<T, String>;
+
+fn typed_result<T: DeserializeOwned>(
+    ctx: &OrchestrationContext,
+    name: &str,
+    text: String,
+) -> Result<T, String> {
+    ctx.decode((ACTIVITY_RESULT, name), None, &text)
 }
 
 enum State {
@@ -197,13 +211,9 @@ enum State {
 }
 
 impl<T> RetryingActivity<T> {
-    fn new(
-        ctx: &OrchestrationContext,
-        call: Call,
-        policy: RetryPolicy,
-        decode: fn(String) -> Result<T, String>,
-    ) -> Self {
-        Self { state: State::New(Box::new((ctx.clone(), call, policy))), decode }
+    fn new(ctx: &OrchestrationContext, call: Call, policy: RetryPolicy, decode: Decode<T>) -> Self {
+        let (ctx, name) = (ctx.clone(), call.name.clone());
+        Self { state: State::New(Box::new((ctx.clone(), call, policy))), ctx, name, decode }
     }
 
     /// Routes every attempt to workers that accept `tag`.
@@ -273,6 +283,6 @@ impl<T> Future for RetryingActivity<T> {
         let State::Begun(attempts) = &mut this.state else { return Poll::Pending };
         let ended = std::task::ready!(attempts.as_mut().poll(cx));
         this.state = State::Done;
-        Poll::Ready(ended.and_then(this.decode))
+        Poll::Ready(ended.and_then(|text| (this.decode)(&this.ctx, &this.name, text)))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::typed::ACTIVITY_RESULT;
 use super::{CompletionResult, DurableFuture, Operation, OrchestrationContext, ScheduleKind};
 use crate::clock::millis_rounded_up;
 use crate::model::{self, Action};
@@ -48,8 +49,9 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: &In,
     ) -> DurableFuture<Result<Out, String>> {
-        let future = self.activity_at(name.into(), encoded(input), None, Location::caller());
-        future.map(|result| result.and_then(|text| model::decode(&text)))
+        let name = name.into();
+        let future = self.activity_at(name.clone(), encoded(input), None, Location::caller());
+        future.typed(ACTIVITY_RESULT, name)
     }
 
     /// Runs an activity on the worker that holds `session_id`.
@@ -83,9 +85,9 @@ impl OrchestrationContext {
         input: &In,
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<Out, String>> {
-        let session = Some(session_id.into());
-        let future = self.activity_at(name.into(), encoded(input), session, Location::caller());
-        future.map(|result| result.and_then(|text| model::decode(&text)))
+        let (name, session) = (name.into(), Some(session_id.into()));
+        let future = self.activity_at(name.clone(), encoded(input), session, Location::caller());
+        future.typed(ACTIVITY_RESULT, name)
     }
 
     /// Waits. The timer's due time is absolute and survives restarts.
@@ -149,14 +151,5 @@ pub(super) fn encoded<T: Serialize>(value: &T) -> String {
     match model::encode(value) {
         Ok(text) => text,
         Err(error) => panic!("payload cannot be encoded: {error}"),
-    }
-}
-
-/// Decodes a typed payload that has no error channel (R2.95).
-#[expect(clippy::panic, reason = "documented: there is no error channel to report it through")]
-pub(super) fn decoded<T: DeserializeOwned>(what: &str, payload: &str) -> T {
-    match model::decode(payload) {
-        Ok(value) => value,
-        Err(error) => panic!("{what} cannot be decoded: {error}"),
     }
 }

@@ -9,6 +9,7 @@ use super::place;
 use super::queues::Queues;
 use super::signals::Signals;
 use super::tokens::{CompletionResult, Fate, Operation, Tokens};
+use super::typed::Undecoded;
 use crate::clock;
 use crate::model::Action;
 use crate::model::version::ReplayRules;
@@ -28,6 +29,8 @@ pub(crate) struct ContextState {
     pub(crate) kv: Kv,
     pub(crate) custom_status: Option<String>,
     pub(crate) polls: PollCount,
+    /// The latest payload that could not be decoded, if that may be why code and history part.
+    pub(crate) undecoded: Option<Undecoded>,
     emitted: Vec<Emitted>,
     rules: ReplayRules,
     /// The turn's time; a context driven by hand reads the clock.
@@ -66,6 +69,7 @@ impl ContextState {
             kv: Kv::new(kv_snapshot),
             custom_status,
             polls: PollCount::default(),
+            undecoded: None,
             emitted: Vec::new(),
             rules,
             now_ms,
@@ -75,6 +79,12 @@ impl ContextState {
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.now_ms.unwrap_or_else(clock::wall_clock_ms)
+    }
+
+    /// Whether errors of decoding name the payload. In older executions they did not, and what code
+    /// made of their texts is in history.
+    pub(super) fn names_payloads(&self) -> bool {
+        self.rules.strict
     }
 
     pub(crate) fn emit(
@@ -101,6 +111,10 @@ impl ContextState {
     /// Attaches a token to its schedule event.
     pub(crate) fn bind(&mut self, token: u64, event_id: u64) {
         self.tokens.bind(token, event_id);
+        // What the code asked for since then is in history: it knew of the error when that was made.
+        if self.undecoded.as_ref().is_some_and(|undecoded| undecoded.next_token <= token) {
+            self.undecoded = None;
+        }
     }
 
     /// Opens the slot of a bound wait.

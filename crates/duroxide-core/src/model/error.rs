@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::poison::poison_cause;
+
 /// Why an activity, a child or an orchestration failed.
 ///
 /// ```
@@ -57,7 +59,7 @@ pub enum ErrorDetails {
         max_attempts: u32,
         /// What it was.
         message_type: PoisonMessageType,
-        /// The message itself, or the error it caused.
+        /// The message itself and, if it is known, why it was given up; or the error it caused.
         message: String,
     },
 }
@@ -121,8 +123,12 @@ impl ErrorDetails {
                 format!("orchestration panicked: {message}")
             }
             Self::Application { message, .. } => message.clone(),
-            Self::Poison { attempt_count, max_attempts, message_type, .. } => {
-                message_type.display(*attempt_count, *max_attempts)
+            Self::Poison { attempt_count, max_attempts, message_type, message } => {
+                let text = message_type.display(*attempt_count, *max_attempts);
+                match poison_cause(message) {
+                    Some(cause) => format!("{text}: {cause}"),
+                    None => text,
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ mod event;
 mod action;
 mod work_item;
 mod error;
+mod poison;
 mod retry;
 mod timeout;
 mod status;
@@ -25,6 +26,7 @@ pub use ids::{
     UNREADABLE_HISTORY_EVENT_ID, build_child_instance_id, child_suffix,
     is_auto_generated_sub_orch_id, is_reserved_root_id, pending_child_suffix,
 };
+pub use poison::poison_message;
 pub use retry::{BackoffStrategy, RetryPolicy};
 pub use status::{KvEntry, LogLevel, OrchestrationDescriptor, OrchestrationStatus, SystemStats};
 pub use timeout::ActivityTimeout;

@@ -22,6 +22,8 @@ pub struct DivergenceReport {
     pub version: String,
     /// The error's text.
     pub message: String,
+    /// The payload that could not be decoded, if that is what led the code astray.
+    pub undecoded: Option<String>,
     /// The last rows on which both agreed, then the one on which they do not.
     pub rows: Vec<DivergenceRow>,
 }

@@ -125,6 +125,12 @@ impl ReplayEngine {
         execution: &Execution,
         divergence: Box<Divergence>,
     ) -> ErrorDetails {
+        // Code that is handed an error where there was none takes another way.
+        let undecoded = execution.ctx.state().undecoded.clone().map(|undecoded| undecoded.text);
+        let message = match &undecoded {
+            Some(undecoded) => format!("{undecoded}; so {}", divergence.message),
+            None => divergence.message.clone(),
+        };
         let mut rows = agreed_rows(&execution.matched, self.history());
         rows.push(divergence.row());
         let identity = execution.ctx.identity();
@@ -133,10 +139,11 @@ impl ReplayEngine {
             execution_id: identity.execution_id,
             orchestration: identity.orchestration_name.clone(),
             version: identity.orchestration_version.clone(),
-            message: divergence.message.clone(),
+            message: message.clone(),
+            undecoded,
             rows,
         }));
-        ErrorDetails::nondeterminism(divergence.message)
+        ErrorDetails::nondeterminism(message)
     }
 
     /// Ends the turn: what the function still holds was alive until then (R3.103).

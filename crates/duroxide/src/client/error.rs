@@ -67,6 +67,12 @@ impl ClientError {
         Self::InvalidInput { message: message.into() }
     }
 
+    /// A payload of an instance is not of the wanted type.
+    pub(super) fn undecoded<T>(what: &str, instance: &str, error: &dyn fmt::Display) -> Self {
+        let expected = std::any::type_name::<T>();
+        Self::invalid(format!("{what} of instance '{instance}' is not {expected}: {error}"))
+    }
+
     pub(super) fn refused(refusal: DeleteRefused, instance_id: &str) -> Self {
         let instance_id = instance_id.to_owned();
         match refusal {

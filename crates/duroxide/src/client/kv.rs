@@ -36,7 +36,8 @@ impl Client {
         instance: &str,
         key: &str,
     ) -> Result<Option<T>, ClientError> {
-        self.get_kv_value(instance, key).await?.map(|value| typed(&value)).transpose()
+        let value = self.get_kv_value(instance, key).await?;
+        value.map(|value| typed(instance, key, &value)).transpose()
     }
 
     /// All values; none for an unknown instance.
@@ -91,7 +92,7 @@ impl Client {
         key: &str,
         timeout: Duration,
     ) -> Result<T, ClientError> {
-        typed(&self.wait_for_kv_value(instance, key, timeout).await?)
+        typed(instance, key, &self.wait_for_kv_value(instance, key, timeout).await?)
     }
 
     /// Sizes of the instance, if it exists.
@@ -104,7 +105,9 @@ impl Client {
 }
 
 /// Key-value data is plain JSON, unlike all other typed payloads (R2.93).
-fn typed<T: DeserializeOwned>(value: &str) -> Result<T, ClientError> {
-    serde_json::from_str(value)
-        .map_err(|error| ClientError::invalid(format!("KV deserialization error: {error}")))
+fn typed<T: DeserializeOwned>(instance: &str, key: &str, value: &str) -> Result<T, ClientError> {
+    serde_json::from_str(value).map_err(|error| {
+        let what = format!("KV deserialization error: value of key '{key}'");
+        ClientError::undecoded::<T>(&what, instance, &error)
+    })
 }

@@ -89,9 +89,11 @@ impl Client {
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
         match self.wait_for_orchestration(instance, timeout).await? {
-            OrchestrationStatus::Completed { output, .. } => decode(&output)
-                .map(Ok)
-                .map_err(|error| ClientError::invalid(format!("decode failed: {error}"))),
+            OrchestrationStatus::Completed { output, .. } => {
+                decode(&output).map(Ok).map_err(|error| {
+                    ClientError::undecoded::<Out>("decode failed: output", instance, &error)
+                })
+            }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
             // The wait returns nothing else.
             OrchestrationStatus::NotFound | OrchestrationStatus::Running { .. } => {

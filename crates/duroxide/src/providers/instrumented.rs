@@ -13,6 +13,7 @@ use super::{
     SessionFetchConfig, StartOutcome, TagFilter, TurnCommit, WorkItem,
 };
 use crate::runtime::observability::MetricsProvider;
+use crate::runtime::observability::health::StoreHealth;
 use crate::runtime::observability::labels::provider_error_type;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats};
 
@@ -20,12 +21,53 @@ use duroxide_core::model::{Event, OrchestrationStatus, SystemStats};
 pub struct InstrumentedProvider {
     inner: Arc<dyn Provider>,
     metrics: Option<Arc<MetricsProvider>>,
+    health: Arc<StoreHealth>,
 }
 
 impl InstrumentedProvider {
     /// Wraps `inner`; without metrics it only forwards.
     pub fn new(inner: Arc<dyn Provider>, metrics: Option<Arc<MetricsProvider>>) -> Self {
-        Self { inner, metrics }
+        Self { inner, metrics, health: Arc::default() }
+    }
+
+    /// What knows whether the store fails. Whoever fetches tells it so; the other calls do here.
+    pub(crate) fn health(&self) -> &Arc<StoreHealth> {
+        &self.health
+    }
+
+    /// Takes note of how a call ended that is not measured.
+    async fn notice<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        let result = call.await;
+        self.note(operation, result.as_ref().err());
+        result
+    }
+
+    fn note(&self, operation: &'static str, error: Option<&ProviderError>) {
+        match error {
+            None => self.health.worked(),
+            Some(error) if error.is_retryable() => self.health.failed(operation, error),
+            Some(_) => {} // It was there, and had its reasons.
+        }
+    }
+
+    /// A fetch that brings something. One that brings nothing may not have asked anybody.
+    async fn measure_fetch<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, ProviderError>>,
+        is_empty: impl FnOnce(&T) -> bool,
+    ) -> Result<T, ProviderError> {
+        let watch = self.start(operation);
+        let result = call.await;
+        watch.stop(result.as_ref().err());
+        if result.as_ref().is_ok_and(|fetched| !is_empty(fetched)) {
+            self.health.worked();
+        }
+        result
     }
 
     async fn measure<T>(
@@ -36,6 +78,7 @@ impl InstrumentedProvider {
         let watch = self.start(operation);
         let result = call.await;
         watch.stop(result.as_ref().err());
+        self.note(operation, result.as_ref().err());
         result
     }
 
@@ -82,7 +125,7 @@ impl Provider for InstrumentedProvider {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
         let call = self.inner.fetch_orchestration_item(lock_timeout, poll_timeout, filter);
-        self.measure("fetch_orchestration_item", call).await
+        self.measure_fetch("fetch_orchestration_item", call, Option::is_none).await
     }
 
     async fn ack_orchestration_item(
@@ -113,7 +156,8 @@ impl Provider for InstrumentedProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.inner.abandon_orchestration_item(lock_token, delay, ignore_attempt).await
+        let call = self.inner.abandon_orchestration_item(lock_token, delay, ignore_attempt);
+        self.notice("abandon_orchestration_item", call).await
     }
 
     async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
@@ -125,7 +169,8 @@ impl Provider for InstrumentedProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
-        self.inner.read_with_execution(instance, execution_id).await
+        let call = self.inner.read_with_execution(instance, execution_id);
+        self.notice("read_with_execution", call).await
     }
 
     async fn append_with_execution(
@@ -149,7 +194,7 @@ impl Provider for InstrumentedProvider {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let call = self.inner.fetch_work_item(lock_timeout, poll_timeout, session, tag_filter);
-        self.measure("fetch_work_item", call).await
+        self.measure_fetch("fetch_work_item", call, Option::is_none).await
     }
 
     async fn ack_work_item(
@@ -165,7 +210,8 @@ impl Provider for InstrumentedProvider {
         token: &str,
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
-        self.inner.renew_work_item_lock(token, extend_for).await
+        let call = self.inner.renew_work_item_lock(token, extend_for);
+        self.notice("renew_work_item_lock", call).await
     }
 
     async fn renew_session_lock(
@@ -192,7 +238,8 @@ impl Provider for InstrumentedProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.inner.abandon_work_item(token, delay, ignore_attempt).await
+        let call = self.inner.abandon_work_item(token, delay, ignore_attempt);
+        self.notice("abandon_work_item", call).await
     }
 
     async fn renew_orchestration_item_lock(
@@ -200,7 +247,8 @@ impl Provider for InstrumentedProvider {
         token: &str,
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
-        self.inner.renew_orchestration_item_lock(token, extend_for).await
+        let call = self.inner.renew_orchestration_item_lock(token, extend_for);
+        self.notice("renew_orchestration_item_lock", call).await
     }
 
     async fn enqueue_for_orchestrator(
@@ -255,7 +303,7 @@ impl Provider for InstrumentedProvider {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
         let call = self.inner.fetch_turn(lock_timeout, poll_timeout, filter);
-        self.measure("fetch_orchestration_item", call).await
+        self.measure_fetch("fetch_orchestration_item", call, Option::is_none).await
     }
 
     async fn fetch_turns(
@@ -266,7 +314,7 @@ impl Provider for InstrumentedProvider {
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let call = self.inner.fetch_turns(lock_timeout, poll_timeout, filter, max);
-        self.measure("fetch_orchestration_item", call).await
+        self.measure_fetch("fetch_orchestration_item", call, Vec::is_empty).await
     }
 
     async fn fetch_work_items(
@@ -279,7 +327,7 @@ impl Provider for InstrumentedProvider {
     ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
         let call =
             self.inner.fetch_work_items(lock_timeout, poll_timeout, session, tag_filter, max);
-        self.measure("fetch_work_item", call).await
+        self.measure_fetch("fetch_work_item", call, Vec::is_empty).await
     }
 
     async fn read_history_from(
@@ -289,7 +337,8 @@ impl Provider for InstrumentedProvider {
         from_event_id: u64,
         limit: Option<usize>,
     ) -> Result<Vec<Event>, ProviderError> {
-        self.inner.read_history_from(instance, execution_id, from_event_id, limit).await
+        let call = self.inner.read_history_from(instance, execution_id, from_event_id, limit);
+        self.notice("read_history_from", call).await
     }
 
     async fn commit_turn(
@@ -299,7 +348,9 @@ impl Provider for InstrumentedProvider {
     ) -> Result<(), RejectedCommit> {
         let watch = self.start("ack_orchestration_item");
         let result = self.inner.commit_turn(lock_token, commit).await;
-        watch.stop(result.as_ref().err().map(|rejected| &rejected.error));
+        let error = result.as_ref().err().map(|rejected| &rejected.error);
+        watch.stop(error);
+        self.note("ack_orchestration_item", error);
         result
     }
 

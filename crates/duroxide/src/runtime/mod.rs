@@ -4,6 +4,7 @@ mod options;
 mod node;
 mod company;
 mod facts;
+mod reasons;
 mod warm;
 mod tasks;
 mod long_turns;
@@ -216,7 +217,8 @@ impl Runtime {
             None => Arc::new(MetricsProvider::default()),
         };
         let measured = InstrumentedProvider::new(history_store, Some(Arc::clone(&metrics)));
-        let node = Node::new(Arc::new(measured), registries, (options, tuning), metrics);
+        let watched = (Arc::clone(measured.health()), metrics);
+        let node = Node::new(Arc::new(measured), registries, (options, tuning), watched);
         log_start(&node);
         let runtime =
             Self { observability, tasks: Tasks::default(), node: Mutex::new(Some(Arc::new(node))) };
@@ -308,7 +310,7 @@ impl Runtime {
         self.tasks.spawn_servant(gauges::refresh_until(
             self.tasks.stop(),
             Arc::clone(&node.store),
-            Arc::clone(&node.metrics),
+            (Arc::clone(&node.health), Arc::clone(&node.metrics)),
             node.options.observability.gauge_poll_interval,
         ));
     }

@@ -4,10 +4,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use duroxide_core::model::WorkItem;
+use semver::Version;
 
+use super::builtin::is_builtin;
 use super::company::Company;
 use super::facts::ExecutionFacts;
 use super::long_turns::RunningTurns;
+use super::observability::health::StoreHealth;
 use super::observability::{MetricsProvider, targets};
 use super::options::{RuntimeOptions, RuntimeTuning};
 use super::registry::{ActivityRegistry, OrchestrationRegistry, closest_names};
@@ -24,6 +27,7 @@ pub(crate) struct Node {
     pub(crate) options: RuntimeOptions,
     pub(crate) tuning: RuntimeTuning,
     pub(crate) metrics: Arc<MetricsProvider>,
+    pub(crate) health: Arc<StoreHealth>,
     pub(crate) facts: ExecutionFacts,
     pub(crate) warm: WarmInstances,
     pub(crate) turns: Arc<RunningTurns>,
@@ -45,7 +49,7 @@ impl Node {
         store: Arc<dyn Provider>,
         (activities, orchestrations): (ActivityRegistry, OrchestrationRegistry),
         (options, tuning): (RuntimeOptions, RuntimeTuning),
-        metrics: Arc<MetricsProvider>,
+        (health, metrics): (Arc<StoreHealth>, Arc<MetricsProvider>),
     ) -> Self {
         // 64 random bits: worker ids, and with them session owners, never coincide (L24).
         let runtime_id = format!("{:016x}", tuning.random.next_u64());
@@ -57,6 +61,7 @@ impl Node {
             options,
             tuning,
             metrics,
+            health,
             facts: ExecutionFacts::default(),
             warm,
             turns: Arc::default(),
@@ -123,9 +128,52 @@ impl Node {
         );
     }
 
+    /// What to say of an orchestration that is given up, if nothing here can run it. It has been tried
+    /// by whoever took it: a node that knows it would have run it.
+    pub(crate) fn unregistered_orchestration(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Option<String> {
+        let version = version.filter(|version| Version::parse(version).is_ok());
+        let is_here = match version.and_then(|version| Version::parse(version).ok()) {
+            Some(version) => self.orchestrations.resolve_handler_exact(name, &version).is_some(),
+            None => self.orchestrations.has(name),
+        };
+        if is_here {
+            return None;
+        }
+        let version = version.map(|version| format!(" version `{version}`")).unwrap_or_default();
+        let what = format!("orchestration `{name}`{version} is registered on no node that took it");
+        let versions = self.orchestrations.list_versions(name);
+        Some(match versions.is_empty() {
+            true => format!("{what}; {}", closest(&self.orchestrations.list_names(), name)),
+            false => {
+                let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+                format!("{what}; there is version {}", versions.join(", "))
+            }
+        })
+    }
+
+    /// The same for an activity.
+    pub(crate) fn unregistered_activity(&self, name: &str) -> Option<String> {
+        if self.activities.has(name) || is_builtin(name) {
+            return None;
+        }
+        let closest = closest(&self.activities.list_names(), name);
+        Some(format!("activity `{name}` is registered on no node that took it; {closest}"))
+    }
+
     fn is_first_mention(&self, kind: Kind, name: &str) -> bool {
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.len() < ANNOUNCED_NAMES_MAX && announced.insert((kind, name.to_owned()))
+    }
+}
+
+fn closest(known: &[String], name: &str) -> String {
+    match closest_names(known, name) {
+        closest if closest.is_empty() => "nothing there has a name like it".to_owned(),
+        closest => format!("closest: {}", closest.join(", ")),
     }
 }
 
@@ -133,14 +181,19 @@ impl Node {
 pub(crate) fn log_storage_error<T>(instance: &str, result: Result<T, ProviderError>) -> Option<T> {
     result
         .inspect_err(|error| {
-            tracing::warn!(
-                target: targets::RUNTIME,
-                %instance,
-                operation = %error.operation,
-                retryable = error.retryable,
-                error = %error.message,
-                "storage call failed"
-            );
+            // An outage has lines of its own.
+            if error.is_retryable() {
+                tracing::debug!(target: targets::RUNTIME, %instance, %error, "storage call failed");
+            } else {
+                tracing::warn!(
+                    target: targets::RUNTIME,
+                    %instance,
+                    operation = %error.operation,
+                    retryable = error.retryable,
+                    error = %error.message,
+                    "storage call failed"
+                );
+            }
         })
         .ok()
 }

@@ -271,7 +271,7 @@ async fn r9_54_r7_34_backing_off_says_what_is_left() {
     assert_eq!(columns("instance"), ["m", "m"]);
     assert_eq!(columns("attempt_count"), ["1", "2"]);
     assert_eq!(columns("max_attempts"), ["2", "2"]);
-    assert_eq!(columns("remaining_attempts"), ["2", "1"]);
+    assert_eq!(columns("remaining_attempts"), ["1", "0"]);
     assert_eq!(columns("backoff_secs"), ["1.0", "2.0"]);
     assert!(backoffs.iter().all(|record| record.level == Level::WARN));
     let poison = logs.one("orchestration given up as poison");

@@ -43,6 +43,7 @@ mod client_live;
 mod starts;
 mod metrics;
 mod logs;
+mod operators;
 mod safety_net;
 mod in_process;
 mod worker_crowd;

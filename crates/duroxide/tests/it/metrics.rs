@@ -214,7 +214,7 @@ async fn r9_13_r9_22_a_failure_counts_once_and_once_in_its_class() {
             count,
         )
     };
-    let mut unversioned = of("Nobody", "poison", "unknown", 1); // R9.10
+    let mut unversioned = of("Nobody", "poison", "poison", 1); // R9.10
     unversioned.0 = unversioned.0.replace("1.0.0", "unknown");
     assert_eq!(
         counters(&numbers, "duroxide_orchestration_failures"),
@@ -230,7 +230,7 @@ async fn r9_13_r9_22_a_failure_counts_once_and_once_in_its_class() {
     assert_eq!(found, [counted(infrastructure, 1)]);
     assert_eq!(
         counters(&numbers, "duroxide_orchestration_poison"),
-        [counted("duroxide_orchestration_poison_total", 1)]
+        [counted("duroxide_orchestration_poison_total{cause=unregistered}", 1)]
     );
     let errors = "duroxide_provider_errors_total{error_type=other,\
                   operation=ack_orchestration_item}";
@@ -444,7 +444,7 @@ async fn r9_21_an_activity_nobody_registers_counts_its_attempts_and_its_end() {
     assert_eq!(outcomes(&numbers), expected);
     assert_eq!(
         counters(&numbers, "duroxide_activity_poison"),
-        [counted("duroxide_activity_poison_total", 1)]
+        [counted("duroxide_activity_poison_total{cause=unregistered}", 1)]
     );
     world.finish().await;
 }

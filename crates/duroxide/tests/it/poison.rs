@@ -53,7 +53,9 @@ async fn r1_23_r1_29_r7_30_r7_34_an_unknown_orchestration_is_retried_with_growin
     let messages: Vec<WorkItem> = serde_json::from_str(message).unwrap();
     assert_eq!(messages, [start("i", "Nobody", "in")]); // R7.74
     let shown = error.display_message();
-    assert_eq!(shown, "poison: orchestration i exceeded 11 attempts (max 10)");
+    let expected = "poison: orchestration i exceeded 11 attempts (max 10): orchestration `Nobody` is \
+                    registered on no node that took it; nothing there has a name like it";
+    assert_eq!(shown, expected); // R9.62
     // R7.76: it came into being as failed.
     assert_eq!(kinds(&world.history("i").await), ["OrchestrationStarted", "OrchestrationFailed"]);
     let info = world.client.get_instance_info("i").await.unwrap();

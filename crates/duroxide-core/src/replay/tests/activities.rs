@@ -81,6 +81,20 @@ fn r4_11_r4_12_r2_94_typed_activities() {
         "#,
         typed,
         expect![[r#"
+            completed "(Err(\"result of activity 'A' (event 2) cannot be decoded: expected ident at line 1 column 2\"), Err(\"boom\"))"
+              4 activity-completed 2 "no list"
+              5 activity-failed 3 activity error: boom
+        "#]],
+    );
+    // R9.61: in older executions the error has no more words than it had.
+    check(
+        &format!("stamp 0.1.32\n{history}"),
+        r#"
+        activity-completed 2 "no list"
+        activity-failed 3 "boom"
+        "#,
+        typed,
+        expect![[r#"
             completed "(Err(\"expected ident at line 1 column 2\"), Err(\"boom\"))"
               4 activity-completed 2 "no list"
               5 activity-failed 3 activity error: boom
@@ -257,7 +271,7 @@ fn r4_27_typed_retries_and_retries_on_a_session() {
           5 activity-completed 2 "7"
           6 activity-completed 3 "text"
           7 activity-completed 4 "no"
-        completed "(Ok(7), Ok(\"text\"), Err(\"expected ident at line 1 column 2\"))""#]]
+        completed "(Ok(7), Ok(\"text\"), Err(\"result of activity 'C' cannot be decoded: expected ident at line 1 column 2\"))""#]]
     .assert_eq(&played(handler, &answers));
 }
 

@@ -135,7 +135,7 @@ fn r4_41_r2_95_typed_messages_and_older_names() {
         "queue q x",
         typed,
         expect![[r#"
-            failed panic: queue message cannot be decoded: expected value at line 1 column 1
+            failed panic: queue message 'q' (event 3) cannot be decoded: expected value at line 1 column 1
               2 queue q "x"
               3 dequeue q
             actions: dequeue 3

@@ -244,3 +244,66 @@ fn r3_140_every_text_of_the_table() {
         Running
     "#]].assert_eq(&text);
 }
+
+/// A result that code of today cannot read any more, in the middle of a history.
+const RESULT_OF_ANOTHER_TYPE: &str = r#"
+    1 started O v1.0.0 ""
+    2 activity A ""
+    3 activity-completed 2 "many"
+    4 activity B ""
+"#;
+
+#[test]
+fn r9_60_a_result_that_no_longer_decodes_is_named() {
+    let report = report(RESULT_OF_ANOTHER_TYPE, "", |ctx, _| async move {
+        let count: u32 = ctx.schedule_activity_typed("A", &"").await?;
+        ctx.schedule_activity("B", count.to_string()).await
+    });
+    let undecoded = "result of activity 'A' (event 2) of instance 'i' cannot be decoded as u32: \
+                     expected value at line 1 column 1";
+    assert_eq!(report.undecoded.as_deref(), Some(undecoded));
+    let message = report.message.strip_prefix(undecoded).unwrap();
+    assert!(message.starts_with("; so code returned before history was consumed: "), "{message}");
+}
+
+#[test]
+fn r9_60_also_if_the_code_goes_another_way_then() {
+    let report = report(RESULT_OF_ANOTHER_TYPE, "", |ctx, _| async move {
+        match ctx.schedule_activity_typed::<_, u32>("A", &"").await {
+            Ok(count) => ctx.schedule_activity("B", count.to_string()).await,
+            Err(_) => ctx.schedule_activity("Apologise", "").await,
+        }
+    });
+    assert!(report.undecoded.is_some());
+    assert!(report.message.contains("; so schedule mismatch: "), "{}", report.message);
+}
+
+#[test]
+fn r9_60_an_input_that_no_longer_decodes_is_named() {
+    let report = report(
+        r#"
+        1 started O v1.0.0 "many"
+        2 activity B ""
+        "#,
+        "",
+        |ctx, input| async move {
+            let count: u32 = ctx.decode_input(&input)?;
+            ctx.schedule_activity("B", count.to_string()).await
+        },
+    );
+    let undecoded = "input of orchestration 'O' of instance 'i' cannot be decoded as u32: \
+                     expected value at line 1 column 1";
+    assert_eq!(report.undecoded.as_deref(), Some(undecoded));
+}
+
+#[test]
+fn r9_60_an_error_that_the_code_has_dealt_with_is_not_blamed() {
+    let history =
+        format!("{RESULT_OF_ANOTHER_TYPE}    5 activity-completed 4 \"b\"\n    6 timer 1s\n");
+    let report = report(&history, "", |ctx, _| async move {
+        let _ = ctx.schedule_activity_typed::<_, u32>("A", &"").await;
+        ctx.schedule_activity("B", "").await
+    });
+    assert_eq!(report.undecoded, None);
+    assert!(report.message.starts_with("code returned before"), "{}", report.message);
+}

@@ -283,7 +283,7 @@ fn r2_95_r3_74_a_typed_payload_that_does_not_decode_can_be_caught() {
             Ok(format!("{caught}, {also}, then {text}"))
         },
         expect![[r#"
-            completed "event payload cannot be decoded: expected ident at line 1 column 2, queue message cannot be decoded: expected ident at line 1 column 2, then text"
+            completed "event payload 'Go' (event 2) cannot be decoded: expected ident at line 1 column 2, queue message 'q' (event 3) cannot be decoded: expected ident at line 1 column 2, then text"
               4 raised Go "no number"
               5 queue q "no number either"
               6 queue q "text"

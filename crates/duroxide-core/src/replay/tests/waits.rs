@@ -324,7 +324,7 @@ fn r4_37_r2_95_a_typed_signal() {
         r#"raised Go "no list""#,
         numbers,
         expect![[r#"
-            failed panic: event payload cannot be decoded: expected ident at line 1 column 2
+            failed panic: event payload 'Go' (event 2) cannot be decoded: expected ident at line 1 column 2
               3 raised Go "no list"
         "#]],
     );

@@ -33,12 +33,12 @@ pub(crate) struct Pace {
 impl Pace {
     /// Runs a fetch, then waits as its result demands: not at all with work in hand, the rest of
     /// the minimum interval after nothing (R7.21), growing pauses after errors (R7.22, R7.23).
-    /// `None` means: stop. Errors go to `log`, which knows the log target.
+    /// `None` means: stop. Errors go to `log`.
     pub(crate) async fn fetch<T>(
         &mut self,
         stop: &CancellationToken,
         min_interval: Duration,
-        log: fn(&ProviderError),
+        log: impl FnOnce(&ProviderError),
         fetch: impl Future<Output = Result<Option<T>, ProviderError>>,
     ) -> Option<Option<T>> {
         let began = Instant::now();

@@ -259,7 +259,7 @@ impl LeaseKeeper {
             }
             // A passing error costs the lock only if it lasts as long as the lock (L18).
             Err(error) if error.is_retryable() && now < kept.expires_at => {
-                tracing::warn!(target: targets::RUNTIME, %error, kind = ?self.kind,
+                tracing::debug!(target: targets::RUNTIME, %error, kind = ?self.kind,
                     "lock renewal failed, trying again");
                 let again = (now + RETRY_PAUSE.min(self.timeout / 20)).min(kept.expires_at);
                 if is_asked {

@@ -40,7 +40,8 @@ pub struct ObservabilityConfig {
     pub service_name: String,
     /// Version of the service, for the host's own use.
     pub service_version: Option<String>,
-    /// How often queue depths and active orchestrations are read from the store.
+    /// The longest time between two looks at queue depths and active orchestrations in the store. They
+    /// are read every five seconds if that costs next to nothing, more rarely if it takes its time.
     pub gauge_poll_interval: Duration,
 }
 

@@ -5,6 +5,8 @@ use duroxide_core::model::ErrorDetails;
 
 /// How an orchestration came to start: somebody asked for it.
 pub(crate) const INITIATED_BY_CLIENT: &str = "client";
+/// How an orchestration came to start: as somebody's child.
+pub(crate) const INITIATED_BY_PARENT: &str = "suborchestration";
 /// How an orchestration came to start: its previous execution asked for it.
 pub(crate) const INITIATED_BY_CONTINUE_AS_NEW: &str = "continueAsNew";
 
@@ -32,8 +34,23 @@ pub(crate) const APP_ERROR: &str = "app_error";
 pub(crate) const INFRASTRUCTURE_ERROR: &str = "infrastructure_error";
 /// The deployment is wrong.
 pub(crate) const CONFIG_ERROR: &str = "config_error";
-/// None of the above.
-pub(crate) const UNKNOWN_ERROR: &str = "unknown";
+/// The deployment is wrong: its code cannot read a payload that an earlier one stored (R9.60).
+pub(crate) const DECODE_ERROR: &str = "decode_error";
+/// Given up after too many attempts.
+pub(crate) const POISON_ERROR: &str = "poison";
+
+/// Why something was given up: nobody who took it knows the name.
+pub(crate) const CAUSE_UNREGISTERED: &str = "unregistered";
+/// Why something was given up: its history cannot be read.
+pub(crate) const CAUSE_UNREADABLE: &str = "unreadable_history";
+/// Why something was given up: its execution belongs to another version of the library.
+pub(crate) const CAUSE_INCOMPATIBLE: &str = "incompatible_version";
+/// Why something was given up: the store would not take what came of it.
+pub(crate) const CAUSE_NOT_STORED: &str = "not_stored";
+/// Why something was given up: some other error.
+pub(crate) const CAUSE_OTHER: &str = "other";
+/// Why something was given up: no attempt came to an end.
+pub(crate) const CAUSE_PROCESS_ENDED: &str = "process_ended";
 
 /// Tag label of untagged activities.
 pub(crate) const NO_TAG: &str = "default";
@@ -53,8 +70,7 @@ impl From<&ErrorDetails> for ErrorLabels {
             ErrorDetails::Application { .. } => APP_ERROR,
             ErrorDetails::Infrastructure { .. } => INFRASTRUCTURE_ERROR,
             ErrorDetails::Configuration { .. } => CONFIG_ERROR,
-            // R9.10: poison has a counter of its own.
-            ErrorDetails::Poison { .. } => UNKNOWN_ERROR,
+            ErrorDetails::Poison { .. } => POISON_ERROR,
         };
         Self { error_type, category: details.category() }
     }
@@ -118,7 +134,7 @@ mod tests {
             (ErrorDetails::cancelled("why"), "app_error", "application"),
             (infrastructure, "infrastructure_error", "infrastructure"),
             (ErrorDetails::nondeterminism("m"), "config_error", "configuration"),
-            (poison, "unknown", "poison"),
+            (poison, "poison", "poison"),
         ] {
             assert_eq!(ErrorLabels::from(&details), ErrorLabels { error_type, category });
         }

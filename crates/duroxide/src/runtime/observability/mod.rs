@@ -7,6 +7,7 @@ mod metrics;
 mod names;
 pub(crate) mod labels;
 pub(crate) mod gauges;
+pub(crate) mod health;
 
 use std::sync::Arc;
 

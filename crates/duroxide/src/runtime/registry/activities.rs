@@ -1,5 +1,6 @@
 //! Registering activities: one version of each name.
 
+use std::any::type_name;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -104,7 +105,16 @@ where
     Fut: Future<Output = Result<Out, String>> + Send + 'static,
 {
     FnActivity(move |ctx, input: String| {
-        let call = decode::<In>(&input).map(|input| f(ctx, input));
+        let call = decode::<In>(&input).map_err(|error| undecoded::<In>(&ctx, &error));
+        let call = call.map(|input| f(ctx, input));
         async move { encode(&call?.await?) }
     })
+}
+
+/// What is said of an input that is not of the registered type.
+fn undecoded<In>(ctx: &ActivityContext, error: &str) -> String {
+    let (name, instance, expected) = (ctx.activity_name(), ctx.instance_id(), type_name::<In>());
+    format!(
+        "input of activity '{name}' of instance '{instance}' cannot be decoded as {expected}: {error}"
+    )
 }

@@ -9,7 +9,7 @@ use tokio::task::unconstrained;
 
 use super::{DEFAULT_VERSION, OrchestrationRegistry, RegistryBuilder, VersionPolicy};
 use duroxide_core::context::{FnOrchestration, OrchestrationContext, OrchestrationHandler};
-use duroxide_core::model::{decode, encode};
+use duroxide_core::model::encode;
 
 const DUPLICATE: &str = "duplicate orchestration registration";
 
@@ -138,7 +138,7 @@ where
     Fut: Future<Output = Result<Out, String>> + Send + 'static,
 {
     untyped(move |ctx, input: String| {
-        let call = decode::<In>(&input).map(|input| f(ctx, input));
+        let call = ctx.decode_input::<In>(&input).map(|input| f(ctx, input));
         async move { encode(&call?.await?) }
     })
 }

@@ -9,7 +9,7 @@ use semver::Version;
 use super::Batch;
 use crate::providers::SemverRange;
 use crate::runtime::RuntimeOptions;
-use crate::runtime::observability::targets;
+use crate::runtime::observability::{labels, targets};
 
 /// Wait before another node, or a newer one, may try.
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(super) enum Admission {
     /// Replay it.
     Run,
     /// Give it back for a while; the attempt counts.
-    Retry { after: Duration, why: String },
+    Retry { after: Duration, cause: &'static str, why: String },
     /// Consume it: the instance has ended.
     Discard,
     /// End the instance: it has been tried too often.
@@ -41,18 +41,20 @@ pub(super) fn admit(
     if let Some(pinned) = incompatible_pin(history, supported) {
         warn_incompatible(batch, &pinned, supported);
         let why = format!("pinned to unsupported version {pinned}");
-        return Admission::Retry { after: SECOND, why };
+        return Admission::Retry { after: SECOND, cause: labels::CAUSE_INCOMPATIBLE, why };
     }
     if let Some(error) = &batch.item.history_error {
         // A newer node may be able to read it, so the wait does not grow.
-        return Admission::Retry { after: SECOND, why: format!("history unreadable: {error}") };
+        let why = format!("history unreadable: {error}");
+        return Admission::Retry { after: SECOND, cause: labels::CAUSE_UNREADABLE, why };
     }
     if has_ended {
         return Admission::Discard;
     }
     if history.is_continued_as_new && !has_successor(&batch.item.messages) {
         let after = options.unregistered_backoff.delay(batch.attempt);
-        return Admission::Retry { after, why: "successor not started yet".to_owned() };
+        let why = "the start of its successor is missing".to_owned();
+        return Admission::Retry { after, cause: labels::CAUSE_OTHER, why };
     }
     Admission::Run
 }

@@ -18,7 +18,7 @@ use super::{Batch, Dispatcher, Subject};
 use crate::providers::{ExecutionMetadata, ProviderError, RejectedCommit, TurnCommit};
 use crate::runtime::facts::ExecutionFact;
 use crate::runtime::node::log_storage_error;
-use crate::runtime::observability::targets;
+use crate::runtime::observability::{labels, targets};
 
 /// Pauses between tries of one commit: from the first to the longest, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -137,6 +137,7 @@ impl Dispatcher {
                 Ok(()) => {
                     self.activity_leases.give_up(&cancelled);
                     self.pardons.forget(batch.instance());
+                    self.reasons.forget(batch.instance());
                     return Ok(());
                 }
                 Err(rejected) => rejected,
@@ -148,7 +149,7 @@ impl Dispatcher {
                 self.ask_for_lock(batch).await;
                 return Err(rejected);
             }
-            tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
                 error = %rejected.error, ?pause, "commit failed, trying again");
             commit = *rejected.commit;
             tokio::select! {
@@ -177,6 +178,9 @@ impl Dispatcher {
             tracing::info!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %batch.instance(), %error,
                 "the lock was lost before the commit; whoever has it repeats the turn");
+        } else if error.is_retryable() {
+            tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER,
+                instance = %batch.instance(), %error, "turn not committed; it will be repeated");
         } else {
             tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER,
                 instance = %batch.instance(), %error, "turn not committed; it will be repeated");
@@ -191,6 +195,8 @@ impl Dispatcher {
             }
             None
         } else {
+            let why = format!("the store would not take the turn: {error}");
+            self.reasons.note(batch.item.instance.clone(), labels::CAUSE_NOT_STORED, why);
             let doublings = batch.attempt.saturating_sub(1).min(GIVE_BACK_DOUBLINGS_MAX);
             Some(GIVE_BACK_DELAY * (1 << doublings))
         };

@@ -40,8 +40,9 @@ use crate::runtime::OrchestrationHandler;
 use crate::runtime::builtin::TurnSystemCalls;
 use crate::runtime::catch_panic::catch_panic;
 use crate::runtime::company::{Alone, InHand, is_suspect};
-use crate::runtime::node::{Kind, Node, log_storage_error};
-use crate::runtime::observability::targets;
+use crate::runtime::node::{Node, log_storage_error};
+use crate::runtime::observability::{labels, targets};
+use crate::runtime::reasons::Reasons;
 use crate::runtime::warm::Warm;
 
 /// Turns fetched ahead of those that run: enough to keep those busy while the store works, as long as
@@ -69,6 +70,8 @@ pub(crate) struct Dispatcher {
     waiting: AtomicUsize,
     filter: DispatcherCapabilityFilter,
     pardons: Pardons,
+    /// Why turns of instances were given back here.
+    reasons: Reasons<String>,
 }
 
 impl Dispatcher {
@@ -88,6 +91,7 @@ impl Dispatcher {
             usual: Mutex::default(),
             waiting: AtomicUsize::new(0),
             pardons: Pardons::default(),
+            reasons: Reasons::default(),
         }
     }
 
@@ -160,7 +164,10 @@ impl Dispatcher {
             Ok(Some(turns).filter(|turns| !turns.is_empty()))
         };
         let min_interval = options.dispatcher_min_poll_interval;
-        let fetched = pace.fetch(stop, min_interval, log_fetch_error, fetch).await?;
+        let log = |error: &ProviderError| {
+            self.node.health.failed("fetch_orchestration_item", error);
+        };
+        let fetched = pace.fetch(stop, min_interval, log, fetch).await?;
         Some(fetched.unwrap_or_default())
     }
 
@@ -189,6 +196,11 @@ impl Dispatcher {
         if let Err(panic) = catch_panic(Box::pin(self.process(batch))).await {
             tracing::error!(target: targets::ORCHESTRATION_DISPATCHER, %instance, %panic,
                 "turn processing panicked; the turn will be repeated when its lock expires");
+            self.reasons.note(
+                instance,
+                labels::CAUSE_OTHER,
+                format!("processing panicked: {panic}"),
+            );
         }
         self.count_duration(began);
     }
@@ -228,7 +240,9 @@ impl Dispatcher {
         match admit(&batch, &history, &self.node.options, &range) {
             Admission::Run => self.replay(batch, history).await,
             // What is rare is boxed, so that the others need no room for it.
-            Admission::Retry { after, why } => Box::pin(self.abandon(&batch, after, &why)).await,
+            Admission::Retry { after, cause, why } => {
+                Box::pin(self.abandon(&batch, after, (cause, &why))).await;
+            }
             Admission::Discard => Box::pin(self.discard(batch, &history)).await,
             Admission::Poison => Box::pin(self.poison(batch, history)).await,
         }
@@ -332,33 +346,14 @@ impl Dispatcher {
         }
     }
 
-    /// Gives the batch back, the attempt counted.
-    async fn abandon(&self, batch: &Batch, after: Duration, why: &str) {
+    /// Gives the batch back, the attempt counted; `cause` is one of few words, `why` for people.
+    async fn abandon(&self, batch: &Batch, after: Duration, (cause, why): (&'static str, &str)) {
         tracing::debug!(target: targets::ORCHESTRATION_DISPATCHER, instance = %batch.instance(),
             attempt_count = batch.attempt, ?after, why, "turn given back");
+        self.reasons.note(batch.item.instance.clone(), cause, why);
         let store = &self.node.store;
         let result = store.abandon_orchestration_item(&batch.lock_token, Some(after), false).await;
         log_storage_error(batch.instance(), result);
-    }
-
-    async fn back_off_unregistered(&self, batch: &Batch, reader: &WorkItemReader) {
-        let options = &self.node.options;
-        let name = &reader.orchestration_name;
-        let backoff = options.unregistered_backoff.delay(batch.attempt);
-        self.node.announce_unknown(Kind::Orchestration, name, "the store");
-        self.node.announce_unknown_version(name, reader.version.as_deref());
-        tracing::warn!(
-            target: targets::ORCHESTRATION_DISPATCHER,
-            instance = %batch.instance(),
-            orchestration = %name,
-            version = %reader.version.as_deref().unwrap_or("by policy"),
-            attempt_count = batch.attempt,
-            max_attempts = options.max_attempts,
-            remaining_attempts = options.max_attempts.saturating_add(1).saturating_sub(batch.attempt),
-            backoff_secs = backoff.as_secs_f64(),
-            "orchestration not registered here, backing off"
-        );
-        self.abandon(batch, backoff, "orchestration not registered").await;
     }
 
     /// The parent's current execution, for starts that do not name it (R3.116).
@@ -384,9 +379,4 @@ impl Dispatcher {
 
     #[cfg(not(feature = "test-hooks"))]
     async fn delay_for_tests(&self, _instance: &str) {}
-}
-
-fn log_fetch_error(error: &ProviderError) {
-    tracing::warn!(target: targets::ORCHESTRATION_DISPATCHER, %error, retryable = error.retryable,
-        "fetch failed");
 }

@@ -2,6 +2,7 @@
 
 use duroxide_core::model::{
     ErrorDetails, Event, EventKind, PoisonMessageType, UNREADABLE_HISTORY_EVENT_ID, WorkItem,
+    poison_message,
 };
 use duroxide_core::replay::{
     FailedTurn, HistoryManager, TurnOutcome, TurnStatus, WorkItemReader, fail_turn,
@@ -10,7 +11,8 @@ use duroxide_core::replay::{
 use super::report::Summary;
 use super::{Batch, Dispatcher};
 use crate::runtime::facts::ExecutionFact;
-use crate::runtime::observability::targets;
+use crate::runtime::observability::{labels, targets};
+use crate::runtime::reasons::Reason;
 
 impl Dispatcher {
     pub(super) async fn poison(&self, mut batch: Batch, history: HistoryManager) {
@@ -20,7 +22,8 @@ impl Dispatcher {
         let is_successor = history.is_continued_as_new;
         let execution_id = batch.item.execution_id + u64::from(is_successor);
         let fact = self.fact_of_poisoned(&batch, &history, execution_id);
-        let details = self.poison_details(&batch, execution_id, &messages);
+        let cause = self.cause_of_poison(&batch, &messages);
+        let details = self.poison_details(&batch, execution_id, &messages, cause.as_ref());
         self.warn_poisoned(&batch, &details);
         let outcome = if batch.item.history_error.is_some() {
             Some(self.unreadable(&batch, details))
@@ -36,7 +39,10 @@ impl Dispatcher {
         metadata.orchestration_name.get_or_insert(name);
         metadata.orchestration_version.get_or_insert_with(|| batch.item.version.clone());
         match self.commit_while_leased(&batch, commit).await {
-            Ok(()) => self.report_poisoned(&batch, summary, execution_id, fact),
+            Ok(()) => {
+                let cause = cause.map_or(labels::CAUSE_OTHER, |cause| cause.label);
+                self.report_poisoned(&batch, summary, (execution_id, cause), fact);
+            }
             // An unreadable history that has got its end keeps being unreadable.
             Err(rejected)
                 if batch.item.history_error.is_some()
@@ -69,11 +75,24 @@ impl Dispatcher {
         })
     }
 
+    /// Why the attempts came to nothing, as far as this process can tell. `None` if there was none.
+    fn cause_of_poison(&self, batch: &Batch, messages: &[WorkItem]) -> Option<Reason> {
+        if let Some(error) = &batch.item.history_error {
+            return Some(Reason { label: labels::CAUSE_UNREADABLE, text: error.clone() });
+        }
+        if let Some(text) = self.unregistered(&batch.item, messages) {
+            return Some(Reason { label: labels::CAUSE_UNREGISTERED, text });
+        }
+        let remembered = self.reasons.get(batch.instance());
+        remembered.or_else(|| (1 < batch.attempt).then(Reason::process_ended))
+    }
+
     fn poison_details(
         &self,
         batch: &Batch,
         execution_id: u64,
         messages: &[WorkItem],
+        cause: Option<&Reason>,
     ) -> ErrorDetails {
         let instance = batch.item.instance.clone();
         let (message_type, message) = match &batch.item.history_error {
@@ -86,7 +105,8 @@ impl Dispatcher {
                 )
             }
             None => {
-                let message = serde_json::to_string(messages).unwrap_or_default();
+                let cause = cause.map(|cause| cause.text.as_str());
+                let message = poison_message(&messages, cause);
                 (PoisonMessageType::Orchestration { instance, execution_id }, message)
             }
         };

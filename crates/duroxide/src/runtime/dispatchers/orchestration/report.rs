@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duroxide_core::model::{ErrorDetails, INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_core::model::{ErrorDetails, Event, EventKind, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::replay::{FinishedChild, TurnOutcome, TurnStatus};
 
 use super::commit::Aside;
@@ -27,8 +27,12 @@ pub(super) struct Summary {
     status: TurnStatus,
     /// Set if the execution began with this turn.
     begun: Option<ExecutionFact>,
+    /// Whether that has a parent.
+    is_child: bool,
     events: u64,
     finished_children: Vec<FinishedChild>,
+    /// Whether a payload that could not be decoded led the code astray.
+    undecoded: bool,
 }
 
 impl Summary {
@@ -37,8 +41,10 @@ impl Summary {
         Self {
             status: outcome.status.clone(),
             begun: first.and_then(ExecutionFact::from_start),
+            is_child: first.is_some_and(has_parent),
             events: outcome.events.len() as u64,
             finished_children: outcome.finished_children.clone(),
+            undecoded: outcome.divergence.as_ref().is_some_and(|report| report.undecoded.is_some()),
         }
     }
 }
@@ -92,14 +98,14 @@ impl Dispatcher {
     pub(super) fn report_committed(
         &self,
         subject: &Subject,
-        summary: Summary,
+        mut summary: Summary,
         execution_id: u64,
         known: Option<ExecutionFact>,
     ) {
         if let Some(begun) = &summary.begun {
-            self.report_start(subject, begun, execution_id);
+            self.report_start(subject, (begun, summary.is_child), execution_id);
         }
-        let Some(mut fact) = summary.begun.or(known) else { return };
+        let Some(mut fact) = summary.begun.take().or(known) else { return };
         fact.turns += 1;
         fact.events += summary.events;
         let metrics = &self.node.metrics;
@@ -109,7 +115,7 @@ impl Dispatcher {
             metrics.record_suborchestration_call(&fact.name, &child.name, outcome);
             metrics.record_suborchestration_duration(&fact.name, &child.name, seconds, outcome);
         }
-        self.report_ending(subject, &summary.status, &fact, execution_id);
+        self.report_ending(subject, &summary, &fact, execution_id);
         match summary.status {
             TurnStatus::Running => self.node.facts.put(subject.instance(), execution_id, fact),
             _ => self.node.facts.forget(subject.instance(), execution_id),
@@ -121,20 +127,28 @@ impl Dispatcher {
         &self,
         subject: &Subject,
         summary: Summary,
-        execution_id: u64,
+        (execution_id, cause): (u64, &'static str),
         fact: ExecutionFact,
     ) {
-        self.node.metrics.record_orchestration_poison();
+        self.node.metrics.record_orchestration_poison_by(cause);
         self.report_committed(subject, summary, execution_id, Some(fact));
     }
 
-    fn report_start(&self, subject: &Subject, begun: &ExecutionFact, execution_id: u64) {
+    fn report_start(
+        &self,
+        subject: &Subject,
+        (begun, is_child): (&ExecutionFact, bool),
+        execution_id: u64,
+    ) {
         let metrics = &self.node.metrics;
         let initiated_by = if execution_id > INITIAL_EXECUTION_ID {
             labels::INITIATED_BY_CONTINUE_AS_NEW
         } else {
             metrics.increment_active_orchestrations();
-            labels::INITIATED_BY_CLIENT
+            match is_child {
+                true => labels::INITIATED_BY_PARENT,
+                false => labels::INITIATED_BY_CLIENT,
+            }
         };
         metrics.record_orchestration_start(&begun.name, &begun.version, initiated_by);
         record!(debug, subject, begun, execution_id, "Orchestration started");
@@ -143,19 +157,23 @@ impl Dispatcher {
     fn report_ending(
         &self,
         subject: &Subject,
-        status: &TurnStatus,
+        summary: &Summary,
         fact: &ExecutionFact,
         execution_id: u64,
     ) {
         let metrics = &self.node.metrics;
-        let label = match status {
+        let label = match &summary.status {
             TurnStatus::Running => return,
             TurnStatus::Completed(_) => {
                 record!(debug, subject, fact, execution_id, "Orchestration completed");
                 labels::STATUS_SUCCESS
             }
             TurnStatus::Failed(details) => {
-                self.report_failure(subject, details, fact, execution_id);
+                let mut labels = ErrorLabels::from(details);
+                if summary.undecoded {
+                    labels.error_type = labels::DECODE_ERROR;
+                }
+                self.report_failure(subject, (details, labels), fact, execution_id);
                 labels::STATUS_FAILED
             }
             TurnStatus::ContinuedAsNew(_) => {
@@ -164,7 +182,7 @@ impl Dispatcher {
                 labels::STATUS_CONTINUED_AS_NEW
             }
         };
-        if !matches!(status, TurnStatus::ContinuedAsNew(_)) {
+        if !matches!(summary.status, TurnStatus::ContinuedAsNew(_)) {
             metrics.decrement_active_orchestrations();
         }
         let lived_ms = self.node.now_ms().saturating_sub(fact.started_at_ms);
@@ -183,11 +201,11 @@ impl Dispatcher {
     fn report_failure(
         &self,
         subject: &Subject,
-        details: &ErrorDetails,
+        (details, labels): (&ErrorDetails, ErrorLabels),
         fact: &ExecutionFact,
         execution_id: u64,
     ) {
-        let ErrorLabels { error_type, category } = ErrorLabels::from(details);
+        let ErrorLabels { error_type, category } = labels;
         let metrics = &self.node.metrics;
         metrics.record_orchestration_failure(&fact.name, &fact.version, error_type, category);
         let error = details.display_message();
@@ -197,4 +215,8 @@ impl Dispatcher {
             record!(error, subject, fact, execution_id, error_type, %error, "Orchestration failed");
         }
     }
+}
+
+fn has_parent(event: &Event) -> bool {
+    matches!(event.kind, EventKind::OrchestrationStarted { parent_instance: Some(_), .. })
 }

@@ -6,10 +6,11 @@ use duroxide_core::model::WorkItem;
 use duroxide_core::replay::WorkItemReader;
 use semver::Version;
 
-use super::Dispatcher;
+use super::{Batch, Dispatcher};
 use crate::providers::OrchestrationItem;
 use crate::runtime::OrchestrationHandler;
-use crate::runtime::observability::targets;
+use crate::runtime::node::Kind;
+use crate::runtime::observability::{labels, targets};
 
 impl Dispatcher {
     /// Whether a turn may run code of this process, as far as can be told without its history.
@@ -54,5 +55,43 @@ impl Dispatcher {
                 None
             }
         }
+    }
+
+    /// What is to be said of an orchestration that this process cannot run for want of code.
+    pub(super) fn unregistered(
+        &self,
+        item: &OrchestrationItem,
+        messages: &[WorkItem],
+    ) -> Option<String> {
+        let started = messages.iter().find_map(|message| match message {
+            WorkItem::StartOrchestration { orchestration, version, .. }
+            | WorkItem::ContinueAsNew { orchestration, version, .. } => {
+                Some((orchestration, version.as_ref()))
+            }
+            _ => None,
+        });
+        let (name, version) = started.unwrap_or((&item.orchestration_name, Some(&item.version)));
+        self.node.unregistered_orchestration(name, version.map(String::as_str))
+    }
+
+    pub(super) async fn back_off_unregistered(&self, batch: &Batch, reader: &WorkItemReader) {
+        let options = &self.node.options;
+        let name = &reader.orchestration_name;
+        let backoff = options.unregistered_backoff.delay(batch.attempt);
+        self.node.announce_unknown(Kind::Orchestration, name, "the store");
+        self.node.announce_unknown_version(name, reader.version.as_deref());
+        tracing::warn!(
+            target: targets::ORCHESTRATION_DISPATCHER,
+            instance = %batch.instance(),
+            orchestration = %name,
+            version = %reader.version.as_deref().unwrap_or("by policy"),
+            attempt_count = batch.attempt,
+            max_attempts = options.max_attempts,
+            remaining_attempts = options.max_attempts.saturating_sub(batch.attempt),
+            backoff_secs = backoff.as_secs_f64(),
+            "orchestration not registered here, backing off"
+        );
+        let why = (labels::CAUSE_UNREGISTERED, "orchestration not registered");
+        self.abandon(batch, backoff, why).await;
     }
 }

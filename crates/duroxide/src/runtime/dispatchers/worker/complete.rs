@@ -53,10 +53,14 @@ impl Dispatcher {
         report(work, &result);
         let completion = completion_of(work, result);
         if self.answer_directly(work, &completion).await {
+            self.forget_reason(work);
             return Ok(());
         }
         match self.ack_while_leased(work, completion).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.forget_reason(work);
+                Ok(())
+            }
             Err(error) => Err(self.give_back(work, error).await),
         }
     }
@@ -100,12 +104,19 @@ impl Dispatcher {
             if !error.is_retryable() || work.lease.lost().is_cancelled() {
                 return Err(error);
             }
-            record!(warn, work, %error, ?pause, "result not stored, trying again");
+            record!(debug, work, %error, ?pause, "result not stored, trying again");
             tokio::select! {
                 () = sleep(pause) => {}
                 () = work.lease.lost().cancelled() => {}
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Only what cost more than one attempt has reasons.
+    fn forget_reason(&self, work: &Work) {
+        if 1 < work.attempt {
+            self.reasons.forget(&work.key());
         }
     }
 
@@ -115,11 +126,17 @@ impl Dispatcher {
         let store = &self.node.store;
         let given_back =
             store.abandon_work_item(&work.lock_token, Some(GIVE_BACK_DELAY), false).await;
-        if given_back.as_ref().is_err_and(|refused| !refused.is_retryable()) {
+        let is_gone = given_back.as_ref().is_err_and(|refused| !refused.is_retryable());
+        // A store that could not be asked until the lock ran out has not cancelled anything (R9.63).
+        if is_gone && !error.is_retryable() {
             log_cancelled(work);
             return labels::OUTCOME_CANCELLED;
         }
-        log_storage_error(&work.instance, given_back);
+        if !is_gone {
+            log_storage_error(&work.instance, given_back);
+        }
+        let why = format!("its result could not be stored: {error}");
+        self.reasons.note(work.key(), labels::CAUSE_NOT_STORED, why);
         record!(warn, work, %error, "result not stored: the activity will run again");
         labels::OUTCOME_INFRA_ERROR
     }

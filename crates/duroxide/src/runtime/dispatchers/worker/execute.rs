@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use duroxide_core::model::{
     ActivityTimeout, AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of,
+    poison_message,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use crate::runtime::company::{Alone, is_suspect};
 use crate::runtime::dispatchers::lease::Lease;
 use crate::runtime::node::{Kind, log_storage_error};
 use crate::runtime::observability::{labels, targets};
+use crate::runtime::reasons::Reason;
 
 /// Delay of an activity whose session would be one too many (R7.69).
 const SESSION_LIMIT_DELAY: Duration = Duration::from_millis(100);
@@ -38,6 +40,13 @@ pub(super) struct Work {
     pub(super) attempt: u32,
     pub(super) worker_id: String,
     pub(super) lease: Lease,
+}
+
+impl Work {
+    /// Which activity it is.
+    pub(super) fn key(&self) -> (String, u64, u64) {
+        (self.instance.clone(), self.execution_id, self.id)
+    }
 }
 
 /// An activity whose code has ended.
@@ -243,7 +252,7 @@ impl Dispatcher {
             activity_name = %work.name,
             attempt_count = work.attempt,
             max_attempts = options.max_attempts,
-            remaining_attempts = options.max_attempts.saturating_add(1).saturating_sub(work.attempt),
+            remaining_attempts = options.max_attempts.saturating_sub(work.attempt),
             backoff_secs = backoff.as_secs_f64(),
             "activity not registered here, backing off"
         );
@@ -263,6 +272,7 @@ impl Dispatcher {
             session_id: work.session_id.clone(),
             tag: work.tag.clone(),
         };
+        let cause = self.cause_of_poison(&work);
         let details = ErrorDetails::Poison {
             attempt_count: work.attempt,
             max_attempts: self.node.options.max_attempts,
@@ -272,14 +282,24 @@ impl Dispatcher {
                 activity_name: work.name.clone(),
                 activity_id: work.id,
             },
-            message: serde_json::to_string(&item).unwrap_or_default(),
+            message: poison_message(&item, cause.as_ref().map(|cause| cause.text.as_str())),
         };
         tracing::error!(target: targets::WORKER, instance = %work.instance,
             attempt_count = work.attempt, max_attempts = self.node.options.max_attempts,
             error = %details.display_message(), "activity given up as poison");
         if self.store_result(&work, Err(details)).await.is_ok() {
-            self.node.metrics.record_activity_poison();
+            let cause = cause.map_or(labels::CAUSE_OTHER, |cause| cause.label);
+            self.node.metrics.record_activity_poison_by(cause);
         }
+    }
+
+    /// Why the attempts came to nothing, as far as this process can tell. `None` if there was none.
+    fn cause_of_poison(&self, work: &Work) -> Option<Reason> {
+        if let Some(text) = self.node.unregistered_activity(&work.name) {
+            return Some(Reason { label: labels::CAUSE_UNREGISTERED, text });
+        }
+        let remembered = self.reasons.get(&work.key());
+        remembered.or_else(|| (1 < work.attempt).then(Reason::process_ended))
     }
 
     /// Something that is no activity lies in the worker queue (L26). It is kept for a while, in case

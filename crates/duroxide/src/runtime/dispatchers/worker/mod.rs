@@ -14,6 +14,7 @@ use super::fetch::Lead;
 use super::lease::LeaseKeeper;
 use super::orchestration;
 use crate::runtime::node::Node;
+use crate::runtime::reasons::Reasons;
 
 use ahead::Ahead;
 use sessions::Sessions;
@@ -38,6 +39,8 @@ pub(crate) struct Dispatcher {
     results: Arc<Semaphore>,
     /// Who runs turns here, if anybody does.
     turns: Option<Arc<orchestration::Dispatcher>>,
+    /// Why activities were given back here.
+    reasons: Reasons<(String, u64, u64)>,
 }
 
 impl Dispatcher {
@@ -50,6 +53,7 @@ impl Dispatcher {
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
         let (lead, sessions) = (Lead::new(), Arc::<Sessions>::default());
         let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
-        Arc::new(Self { node, leases, lead, sessions, ahead, running, results, turns })
+        let reasons = Reasons::default();
+        Arc::new(Self { node, leases, lead, sessions, ahead, running, results, turns, reasons })
     }
 }

@@ -103,7 +103,8 @@ impl Slot {
             Ok(Some(held.collect::<VecDeque<_>>()).filter(|fetched| !fetched.is_empty()))
         };
         let min_interval = options.dispatcher_min_poll_interval;
-        self.pace.fetch(stop, min_interval, log_fetch_error, fetch).await
+        let log = |error: &ProviderError| dispatcher.node.health.failed("fetch_work_item", error);
+        self.pace.fetch(stop, min_interval, log, fetch).await
     }
 
     /// How many activities to fetch. While slots have sessions of their own, one: those slots wait
@@ -218,8 +219,4 @@ impl Dispatcher {
 fn log_panic(worker_id: &str, panic: &str) {
     tracing::error!(target: targets::WORKER, %worker_id, %panic,
         "activity processing panicked; it will be repeated when its lock expires");
-}
-
-fn log_fetch_error(error: &ProviderError) {
-    tracing::warn!(target: targets::WORKER, %error, retryable = error.retryable, "fetch failed");
 }

@@ -152,6 +152,12 @@ impl MetricsProvider {
         count(names::ORCHESTRATION_POISON, &[]);
     }
 
+    /// The same, with the reason, one of few words.
+    pub fn record_orchestration_poison_by(&self, cause: &str) {
+        add_one(&self.counters.orch_poison);
+        count(names::ORCHESTRATION_POISON, &[("cause", cause)]);
+    }
+
     /// A child ended.
     pub fn record_suborchestration_call(
         &self,
@@ -202,7 +208,7 @@ impl MetricsProvider {
                 add_one(&self.counters.orch_infrastructure_errors);
                 count(names::ORCHESTRATION_INFRASTRUCTURE_ERRORS, class_labels);
             }
-            labels::CONFIG_ERROR => {
+            labels::CONFIG_ERROR | labels::DECODE_ERROR => {
                 add_one(&self.counters.orch_configuration_errors);
                 count(names::ORCHESTRATION_CONFIGURATION_ERRORS, class_labels);
             }
@@ -255,6 +261,12 @@ impl MetricsProvider {
     pub fn record_activity_poison(&self) {
         add_one(&self.counters.activity_poison);
         count(names::ACTIVITY_POISON, &[]);
+    }
+
+    /// The same, with the reason, one of few words.
+    pub fn record_activity_poison_by(&self, cause: &str) {
+        add_one(&self.counters.activity_poison);
+        count(names::ACTIVITY_POISON, &[("cause", cause)]);
     }
 
     fn record_unlabelled_outcome(&self, outcome: &'static str) {

@@ -90,7 +90,7 @@ fn r9_12_labelled_failures_count_their_class_once() {
     let (snapshot, series) = recorded(|m| {
         m.record_orchestration_failure("O", "1.0.0", "infrastructure_error", "infrastructure");
         m.record_orchestration_failure("O", "1.0.0", "config_error", "configuration");
-        m.record_orchestration_failure("O", "1.0.0", "unknown", "poison");
+        m.record_orchestration_failure("O", "1.0.0", "poison", "poison");
     });
     let expected = MetricsSnapshot {
         orch_failures: 3,
