@@ -268,3 +268,41 @@ async fn a_hundred_thousand_waiting_instances_cost_what_a_hundred_do() {
     }
     assert!(total(&many) <= total(&few) * 3 / 2, "{} steps, then {}", total(&few), total(&many));
 }
+
+/// Steps of SQLite's machine per statement for turns of an instance with so many messages.
+async fn steps_with_backlog(count: u32) -> BTreeMap<&'static str, u64> {
+    let folder = Folder::fast();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    store.enqueue_for_orchestrator(start("i", "x"), None).await.unwrap();
+    store.enqueue_for_orchestrator(raise("i"), None).await.unwrap();
+    drop(store);
+    let sql = format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT {count})
+         INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
+         SELECT instance, i, kind, 0, i % 2, since, payload FROM n, messages WHERE kind = 0;
+         UPDATE counters SET next_seq = 1000000;"
+    );
+    stranger(&folder.file("a.db")).execute_batch(&sql).unwrap();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    store.faults().watch();
+    let turn = fetch_turn(&store).await;
+    assert_eq!(turn.item.messages.len(), 1000);
+    store.abandon_orchestration_item(&turn.lock_token, None, false).await.unwrap();
+    let turn = fetch_turn(&store).await;
+    store.enqueue_for_orchestrator(raise("i"), None).await.unwrap();
+    store.commit_turn(&turn.lock_token, first_turn("i")).await.unwrap();
+    let turn = fetch_turn(&store).await;
+    let later = Some(Duration::from_secs(3600));
+    store.abandon_orchestration_item(&turn.lock_token, later, false).await.unwrap();
+    store.faults().seen().statements
+}
+
+#[tokio::test]
+async fn r8_147_a_turn_costs_the_same_however_many_messages_wait_behind_it() {
+    let few = steps_with_backlog(3_000).await;
+    let many = steps_with_backlog(200_000).await;
+    for (sql, steps) in &many {
+        let before = few.get(sql).copied().unwrap_or(*steps);
+        assert!(*steps <= before * 2 + 100, "{sql}\n{before} steps with few, {steps} with many");
+    }
+}

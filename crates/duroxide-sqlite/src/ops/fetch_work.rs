@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use duroxide_core::clock::millis_rounded_up;
+use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
 use super::{AbandonWork, Lasts, Op};
@@ -41,14 +42,18 @@ impl Op for FetchWork {
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenWork>, OpError> {
         mailbox::advance_work(tx)?;
-        let mut all = Vec::new();
+        let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         while all.len() < self.max
             && let Some((_, seq)) = self.choose(tx)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
             let (is_bound, is_tried) = (found.session.is_some(), 0 < found.attempts);
-            if is_tried && !all.is_empty() {
-                break; // What was tried comes alone (R8.146).
+            if !all.is_empty() {
+                // What was tried comes alone (R8.146), and all together is bounded (R8.147).
+                if is_tried || room < found.bytes() {
+                    break;
+                }
+                room -= found.bytes();
             }
             all.push(self.take(tx, seq, found)?);
             if is_bound || is_tried {

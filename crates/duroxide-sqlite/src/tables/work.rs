@@ -48,6 +48,13 @@ pub(crate) struct Payload {
     pub(crate) apart: Option<Apart>,
 }
 
+impl Payload {
+    /// How much it is to be handed out.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.apart.as_ref().map_or(0, Apart::len)
+    }
+}
+
 pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,

@@ -175,7 +175,8 @@ macro_rules! bad_mailbox {
             "typeof(state) <> 'integer' OR state NOT IN (0, 1, 2, 3, 4)
              OR typeof(head) NOT IN ('integer', 'null') OR typeof(wake_at) NOT IN ('integer', 'null')
              OR typeof(node) NOT IN ('integer', 'null') OR pin IS NULL OR NOT ", is_pin!("pin"),
-            " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")",
+            " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")
+             OR typeof(upto) NOT IN ('integer', 'null') OR typeof(extra) NOT IN ('integer', 'null')",
             " OR NOT ", is_secret!("token"), " OR (state = 1) <> (head IS NOT NULL)
              OR (state IN (2, 3) AND wake_at IS NULL) OR (state = 2 AND token IS NULL)
              OR (state = 0 AND EXISTS (SELECT 1 FROM messages m WHERE m.instance = mailboxes.instance)
