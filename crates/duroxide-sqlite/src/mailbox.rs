@@ -7,7 +7,7 @@ use crate::long::whole;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Arrival, Kind, Message};
-use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, work};
+use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, sessions, work};
 use crate::tx::Tx;
 
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
@@ -87,7 +87,7 @@ pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.work_is_due, true) {
         return Ok(());
     }
-    let mut awake = work::show(tx.connection, tx.now)?;
+    let mut awake = work::show(tx.connection, tx.now)? + sessions::lapse(tx.connection, tx.now)?;
     for seq in work::ran_out(tx.connection, tx.now)? {
         let position = tx.next_seq()?;
         work::move_to(tx.connection, seq, position)?; // R8.146

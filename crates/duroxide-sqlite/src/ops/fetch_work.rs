@@ -7,6 +7,7 @@ use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
 use super::{AbandonWork, Lasts, Op};
+use crate::database::Db;
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
@@ -112,7 +113,9 @@ impl FetchWork {
             }
         }
         if let Some(config) = &self.session {
-            offer(work::oldest_in_sessions(c, &config.owner_id, tx.now, &tags)?);
+            for holder in [None, Some(config.owner_id.as_str())] {
+                offer(oldest_in_sessions(c, holder, &tags)?);
+            }
         }
         Ok(oldest)
     }
@@ -149,4 +152,24 @@ impl FetchWork {
         }
         tags
     }
+}
+
+/// The oldest fetchable activity of sessions that this owner has, or nobody (R8.81).
+fn oldest_in_sessions(c: Db<'_>, holder: Option<&str>, tags: &Tags<'_>) -> Sql<Option<Place>> {
+    let mut oldest = None;
+    let mut offer = |place: Option<Place>| oldest = oldest.into_iter().chain(place).min();
+    if tags.untagged {
+        offer(work::oldest_held(c, holder, None)?);
+    }
+    for tag in tags.named.iter().flatten() {
+        offer(work::oldest_held(c, holder, Some(tag))?);
+    }
+    if tags.any {
+        let mut tag = work::next_held_tag(c, holder, None)?;
+        while let Some(found) = tag {
+            offer(work::oldest_held(c, holder, Some(&found))?);
+            tag = work::next_held_tag(c, holder, Some(&found))?;
+        }
+    }
+    Ok(oldest)
 }

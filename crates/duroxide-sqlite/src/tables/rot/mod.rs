@@ -145,6 +145,12 @@ macro_rules! owner_of_payload {
     };
 }
 
+macro_rules! holder_by_session {
+    () => {
+        "(SELECT s.owner FROM sessions s WHERE s.id = work.session AND s.lapsed IS 0)"
+    };
+}
+
 macro_rules! bad_work {
     () => {
         concat!(
@@ -153,7 +159,9 @@ macro_rules! bad_work {
             " OR NOT ",
             is_position!("position"),
             " OR typeof(wake_at) NOT IN ('integer', 'null')
-             OR NOT ",
+             OR holder IS NOT ",
+            holder_by_session!(),
+            " OR NOT ",
             is_secret!("token"),
             " OR (",
             is_clear!(),
@@ -190,7 +198,7 @@ macro_rules! bad_mailbox {
 macro_rules! bad_session {
     () => {
         "typeof(id) <> 'text' OR typeof(owner) <> 'text' OR typeof(until) <> 'integer'
-         OR typeof(last_activity) <> 'integer'"
+         OR typeof(last_activity) <> 'integer' OR lapsed NOT IN (0, 1)"
     };
 }
 
