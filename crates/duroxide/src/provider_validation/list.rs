@@ -424,6 +424,8 @@ macro_rules! __provider_validations {
                 G an_activity_whose_lock_ended_goes_behind,
                 G what_is_given_back_keeps_its_place,
                 G what_was_moved_can_still_be_given_back,
+                W what_is_left_behind_finds_who_waits,
+                W a_held_turn_holds_up_nobody,
             }
             succession {
                 G two_turns_are_one_commit,

@@ -27,6 +27,7 @@ const OUT_OF_REACH: &[&str] = &[
     "WaitsForTurnsOnly",
     "MixesTriedTurns",
     "MixesTriedWork",
+    "HidesWhatItLeaves",
     "ShowsWholeBacklog",
     "LeavesBeginningBehind",
     "ForgetsFetchBytes",

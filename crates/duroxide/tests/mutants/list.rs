@@ -178,6 +178,8 @@ mutants! {
     LeavesBeginningBehind => "big_batches::a_beginning_is_found_behind_a_backlog",
     /// Turns that were tried before come together with others.
     MixesTriedTurns => "tried::a_tried_turn_comes_alone",
+    /// What a fetch of several turns leaves behind is not to be seen for an hour.
+    HidesWhatItLeaves => "tried::what_is_left_behind_finds_who_waits",
     /// A turn whose lock ran out comes first again.
     KeepsPlaceOfLostTurns => "tried::a_turn_whose_lock_ended_goes_behind",
     /// A turn that was given back goes behind the others.

@@ -23,7 +23,8 @@ impl MutantProvider {
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let mixes = self.is(Mutant::MixesTriedTurns);
-        let max = if mixes || self.mutant.is_none() { max } else { max.min(1) };
+        let hides = self.is(Mutant::HidesWhatItLeaves);
+        let max = if mixes || hides || self.mutant.is_none() { max } else { max.min(1) };
         let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         while all.len() < max
             && let Some(turn) = self.fetch_turn(lock, poll, filter).await?
@@ -33,7 +34,8 @@ impl MutantProvider {
             let is_too_much = !all.is_empty() && room < bytes;
             room -= if all.is_empty() { 0 } else { bytes.min(room) };
             if (is_tried || is_too_much) && !all.is_empty() {
-                self.inner.abandon_orchestration_item(&turn.lock_token, None, true).await?;
+                let hidden = hides.then_some(LONG);
+                self.inner.abandon_orchestration_item(&turn.lock_token, hidden, true).await?;
                 break;
             }
             all.push(turn);
