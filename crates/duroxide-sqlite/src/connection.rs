@@ -155,11 +155,15 @@ fn open(location: &Location) -> Result<Connection, SqliteError> {
 pub(crate) fn cut_log(connection: &Connection) -> Result<bool, rusqlite::Error> {
     const WAIT: Duration = Duration::from_millis(20);
     connection.busy_timeout(WAIT)?;
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    let mut is_cut = false;
+    let done = connection.pragma(None, "wal_checkpoint", "TRUNCATE", |row| {
+        is_cut = row.get::<_, i64>(0)? == 0;
+        Ok(())
+    });
     connection.busy_handler(Some(wait_for_others))?;
-    match busy {
+    match done {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
-        busy => busy.map(|busy: i64| busy == 0),
+        done => done.map(|()| is_cut),
     }
 }
 

@@ -249,7 +249,8 @@ impl MutantProvider {
             Some(Mutant::NeverCountsGivenBackTurns) => ignore_attempt = true,
             Some(Mutant::MovesGivenBackTurns) if delay.is_none() && !ignore_attempt => {
                 // A lock that runs out moves its turn.
-                if self.inner.renew_orchestration_item_lock(token, Duration::ZERO).await.is_ok() {
+                let moved = self.inner.renew_orchestration_item_lock(token, Duration::ZERO).await;
+                if moved.is_ok() {
                     return Ok(());
                 }
             }

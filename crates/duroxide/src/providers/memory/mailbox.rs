@@ -140,7 +140,8 @@ impl Mailbox {
             };
             let is_full = MAX_TURN_MESSAGES < batch.sequences.len() + count + 1
                 || MAX_TURN_BYTES < batch.bytes + bytes + message.bytes();
-            if is_full && !is_beginning && !(batch.sequences.is_empty() && !is_missing) {
+            let is_only = batch.sequences.is_empty() && !is_missing;
+            if is_full && !is_beginning && !is_only {
                 if let Some(first) = beginning.filter(|_| is_missing) {
                     batch.add(first, &self.visible[&first]);
                 }
