@@ -16,7 +16,7 @@ const CACHED_STATEMENTS: usize = 256;
 /// Pages in the log at which a commit copies them into the database.
 const CHECKPOINT_PAGES: u32 = 4000;
 /// To what size the log is cut back after it has grown.
-const LOG_BYTES_MAX: u32 = 64 << 20;
+pub(crate) const LOG_BYTES_MAX: u32 = 64 << 20;
 /// How long others may keep the file before that is an error.
 pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(60);
 
@@ -148,6 +148,23 @@ fn open(location: &Location) -> Result<Connection, SqliteError> {
         return Err(SqliteError::ReadOnly { path: path.to_owned(), reason });
     }
     Ok(connection)
+}
+
+/// Copies the log into the database and cuts it off; whether that was possible, since another process
+/// may be reading it.
+pub(crate) fn cut_log(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    const WAIT: Duration = Duration::from_millis(20);
+    connection.busy_timeout(WAIT)?;
+    let mut is_cut = false;
+    let done = connection.pragma(None, "wal_checkpoint", "TRUNCATE", |row| {
+        is_cut = row.get::<_, i64>(0)? == 0;
+        Ok(())
+    });
+    connection.busy_handler(Some(wait_for_others))?;
+    match done {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+        done => done.map(|()| is_cut),
+    }
 }
 
 /// What all connections have in common.

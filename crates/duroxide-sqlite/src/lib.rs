@@ -41,6 +41,7 @@ mod mend;
 mod tx;
 mod tables;
 mod queries;
+mod read_gate;
 mod readers;
 mod commit_board;
 mod owners;

@@ -7,7 +7,7 @@ use crate::long::whole;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Arrival, Kind, Message};
-use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, work};
+use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, sessions, work};
 use crate::tx::Tx;
 
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
@@ -75,7 +75,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     for (_, _, key, mailbox) in ran_out {
         // A lock that ended without a commit was an attempt, and what was tried goes behind what can
         // be fetched now (R8.146).
-        messages::count_taken(tx.connection, key, 1)?;
+        messages::count_taken(tx.connection, key, mailbox.batch, 1)?;
         let moved_to = Some(tx.next_seq()?);
         settle_from(tx, key, Mailbox { moved_to, ..mailbox })?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.work_is_due, true) {
         return Ok(());
     }
-    let mut awake = work::show(tx.connection, tx.now)?;
+    let mut awake = work::show(tx.connection, tx.now)? + sessions::lapse(tx.connection, tx.now)?;
     for seq in work::ran_out(tx.connection, tx.now)? {
         let position = tx.next_seq()?;
         work::move_to(tx.connection, seq, position)?; // R8.146
@@ -107,7 +107,7 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
     }
     for key in mailboxes::undeliverable(tx.connection, DUE_AT_ONCE)? {
         let reason = "queue message for an instance that does not exist";
-        for seq in messages::positions(tx.connection, key)? {
+        for seq in messages::positions(tx.connection, key, DUE_AT_ONCE)? {
             bury(tx, key, seq, reason)?;
         }
         settle(tx, key)?;
@@ -117,7 +117,7 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
 
 /// Gives up a mailbox whose instance is missing: it must not keep others waiting.
 pub(crate) fn bury_all(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
-    for seq in messages::positions(tx.connection, key)? {
+    for seq in messages::positions(tx.connection, key, i64::MAX)? {
         bury(tx, key, seq, NOBODY)?;
     }
     mailboxes::delete(tx.connection, key)

@@ -402,6 +402,6 @@ pub(crate) fn deadline(timeout: Duration) -> Instant {
 }
 
 /// Attaches the name of the method to a failure.
-pub(crate) fn during(operation: &str) -> impl FnOnce(Failure) -> ProviderError {
+pub(crate) fn during(operation: &str) -> impl Fn(Failure) -> ProviderError + Copy {
     move |failure| failure.during(operation)
 }

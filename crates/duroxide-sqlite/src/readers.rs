@@ -141,7 +141,11 @@ fn work_off(mut reader: Reader, tasks: &Mutex<Receiver<Task>>) {
         // One thread waits at the door, the other behind it.
         let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match task {
-            Ok(task) => task(&mut reader),
+            Ok(task) => {
+                let files = Arc::clone(&reader.files);
+                let _inside = files.gate.enter();
+                task(&mut reader);
+            }
             Err(_) => return,
         }
     }

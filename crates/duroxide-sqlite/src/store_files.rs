@@ -19,6 +19,7 @@ use crate::error::SqliteError;
 use crate::faults;
 use crate::file_identity::FileIdentity;
 use crate::inspect::sort;
+use crate::read_gate::ReadGate;
 
 /// How long names are believed to be what they were, but that of the log by those who commit.
 const BELIEVED: Duration = Duration::from_millis(10);
@@ -33,6 +34,8 @@ pub(crate) struct StoreFiles {
     log: Mutex<Option<OpenLog>>,
     /// What was found missing first.
     lost: OnceLock<PathBuf>,
+    /// Through which all reads of this store go.
+    pub(crate) gate: ReadGate,
 }
 
 /// The log that SQLite works on.
@@ -55,6 +58,7 @@ impl StoreFiles {
             database: FileIdentity::of(path),
             log: Mutex::new(None),
             lost: OnceLock::new(),
+            gate: ReadGate::default(),
         };
         files.take_up()?;
         Ok(files)
@@ -102,6 +106,12 @@ impl StoreFiles {
     pub(crate) fn sync(&self) -> std::io::Result<()> {
         faults::sync()?;
         self.log().as_ref().map_or(Ok(()), |log| log.file.sync_data())
+    }
+
+    /// How long the log is; 0 if that cannot be told.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        let log = self.log();
+        log.as_ref().and_then(|log| log.file.metadata().ok()).map_or(0, |found| found.len())
     }
 
     /// Looks for what is missing, by the log and the age of the last look at all names.

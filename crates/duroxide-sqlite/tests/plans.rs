@@ -268,3 +268,87 @@ async fn a_hundred_thousand_waiting_instances_cost_what_a_hundred_do() {
     }
     assert!(total(&many) <= total(&few) * 3 / 2, "{} steps, then {}", total(&few), total(&many));
 }
+
+/// Steps of SQLite's machine per statement for turns of an instance with so many messages.
+async fn steps_with_backlog(count: u32) -> BTreeMap<&'static str, u64> {
+    let folder = Folder::fast();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    store.enqueue_for_orchestrator(start("i", "x"), None).await.unwrap();
+    store.enqueue_for_orchestrator(raise("i"), None).await.unwrap();
+    drop(store);
+    let sql = format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT {count})
+         INSERT INTO messages (instance, seq, kind, attempts, late, since, payload)
+         SELECT instance, i, kind, 0, i % 2, since, payload FROM n, messages WHERE kind = 0;
+         UPDATE counters SET next_seq = 1000000;"
+    );
+    stranger(&folder.file("a.db")).execute_batch(&sql).unwrap();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    store.faults().watch();
+    let turn = fetch_turn(&store).await;
+    assert_eq!(turn.item.messages.len(), 1000);
+    store.abandon_orchestration_item(&turn.lock_token, None, false).await.unwrap();
+    let turn = fetch_turn(&store).await;
+    store.enqueue_for_orchestrator(raise("i"), None).await.unwrap();
+    store.commit_turn(&turn.lock_token, first_turn("i")).await.unwrap();
+    let turn = fetch_turn(&store).await;
+    let later = Some(Duration::from_secs(3600));
+    store.abandon_orchestration_item(&turn.lock_token, later, false).await.unwrap();
+    store.faults().seen().statements
+}
+
+#[tokio::test]
+async fn r8_147_a_turn_costs_the_same_however_many_messages_wait_behind_it() {
+    let few = steps_with_backlog(3_000).await;
+    let many = steps_with_backlog(200_000).await;
+    for (sql, steps) in &many {
+        let before = few.get(sql).copied().unwrap_or(*steps);
+        assert!(*steps <= before * 2 + 100, "{sql}\n{before} steps with few, {steps} with many");
+    }
+}
+
+/// Steps of SQLite's machine for an activity of one's own session, with so many of other owners'.
+async fn steps_with_sessions(count: u32) -> BTreeMap<&'static str, u64> {
+    let folder = Folder::fast();
+    drop(SqliteProvider::new(&folder.url("a.db"), None).await.unwrap());
+    let sql = format!(
+        "BEGIN;
+         CREATE TEMP TABLE n AS WITH RECURSIVE n (i) AS
+         (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n;
+         INSERT INTO sessions (id, owner, until, last_activity)
+         SELECT 's' || (i % 1000), 'other', 1 << 50, 1 FROM n WHERE i < 2000;
+         INSERT INTO work (seq, instance, execution, activity, attempts, session, holder, payload,
+         position) SELECT i, i, 1, 2, 0, 's' || (i % 1000), 'other', 'x', i FROM n;
+         UPDATE counters SET next_seq = 1000000;
+         DROP TABLE n;
+         COMMIT;"
+    );
+    stranger(&folder.file("a.db")).execute_batch(&sql).unwrap();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    store.faults().watch();
+    let session = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: LOCK };
+    let lost = Duration::from_millis(1);
+    for (id, lock) in [(1, LOCK), (2, LOCK), (3, lost), (4, LOCK)] {
+        store.enqueue_for_worker(activity("i", id, None, Some("mine"))).await.unwrap();
+        for filter in [TagFilter::Any, TagFilter::DefaultOnly] {
+            let fetched = store.fetch_work_item(lock, NOW, Some(&session), &filter).await.unwrap();
+            if let Some((_, token, _)) = fetched.filter(|_| lock == LOCK) {
+                store.renew_work_item_lock(&token, LOCK).await.unwrap();
+                store.ack_work_item(&token, None).await.unwrap();
+            }
+        }
+    }
+    store.faults().seen().statements
+}
+
+#[tokio::test]
+async fn r8_81_work_of_other_owners_sessions_costs_nothing() {
+    let few = steps_with_sessions(1_000).await;
+    let many = steps_with_sessions(50_000).await;
+    for (sql, steps) in &many {
+        let before = few.get(sql).copied().unwrap_or(*steps);
+        assert!(*steps <= before * 2 + 100, "{sql}\n{before} steps with few, {steps} with many");
+    }
+    let total = |steps: &BTreeMap<_, u64>| steps.values().sum::<u64>();
+    println!("{} steps with 1000 activities of others, {} with 50000", total(&few), total(&many));
+}

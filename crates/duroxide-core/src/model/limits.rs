@@ -28,3 +28,9 @@ pub const MAX_IDLE_POLLS: usize = 100_000;
 /// System calls resolved inside one turn. Further ones go through the worker queue, so that a loop
 /// of them commits now and then.
 pub const MAX_SYSTEM_CALLS_PER_TURN: usize = 1_000;
+/// Messages a fetched turn holds at most.
+pub const MAX_TURN_MESSAGES: usize = 1000;
+/// Bytes of messages a fetched turn holds at most, unless its only message is larger.
+pub const MAX_TURN_BYTES: usize = 4 << 20;
+/// Bytes a fetch of several turns or activities holds at most, beyond its first.
+pub const MAX_FETCH_BYTES: usize = 16 << 20;

@@ -200,6 +200,22 @@ impl WorkItem {
         payload!(self)
     }
 
+    /// Bytes of the texts in it that may be long, for stores that do not keep it as text (R8.147).
+    #[doc(hidden)]
+    pub fn payload_bytes(&self) -> usize {
+        let carried = match self {
+            Self::ContinueAsNew { carry_forward_events, .. } => {
+                carry_forward_events.iter().map(|(queue, data)| queue.len() + data.len()).sum()
+            }
+            Self::ActivityFailed { details, .. } | Self::SubOrchFailed { details, .. } => {
+                details.display_message().len()
+            }
+            Self::CancelInstance { reason, .. } => reason.len(),
+            _ => 0,
+        };
+        carried + self.payload().map_or(0, String::len)
+    }
+
     /// The instance whose orchestrator queue this item belongs to; `None` for worker items.
     pub fn orchestration_key(&self) -> Option<&str> {
         match self {

@@ -32,11 +32,12 @@ impl Op for AbandonTurn {
         };
         let (is_counted, counts) = (mailbox.state != State::Locked, !self.uncount);
         if is_counted != counts {
-            messages::count_taken(tx.connection, self.key, if counts { 1 } else { -1 })?;
+            let more = if counts { 1 } else { -1 };
+            messages::count_taken(tx.connection, self.key, mailbox.batch, more)?;
         }
         let moved_to = match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
             Some(until) if tx.now < until => {
-                messages::hide_taken(tx.connection, self.key, until)?;
+                messages::hide_taken(tx.connection, self.key, mailbox.batch, until)?;
                 None
             }
             _ => mailbox.moved_to,

@@ -62,11 +62,11 @@ impl Op for CommitTurn {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        check_lock(tx, self.key, &self.secret)?;
+        let mailbox = check_lock(tx, self.key, &self.secret)?;
         let turns = self.turns.check(tx, self.key)?;
         let instance = instances::by_key(tx.connection, self.key)?;
         let instance = instance.ok_or(Refusal::UnknownToken)?;
-        messages::delete_taken(tx.connection, self.key)?; // R8.42
+        messages::delete_taken(tx.connection, self.key, mailbox.batch)?; // R8.42
         Ok(record_all(tx, instance, turns, mailbox::unlock_used)?) // R8.54
     }
 }

@@ -1,13 +1,14 @@
 //! Instances deleted, with everything that belongs to them (R6.60 – R6.75).
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use duroxide_core::provider::{DeleteInstanceResult, DeleteRefused, InstanceFilter, Refusal};
 
 use super::Op;
+use crate::database::Db;
 use crate::error::OpError;
 use crate::mailbox;
-use crate::tables::instances::{self, Identity, Instance};
+use crate::tables::instances::{self, Identity};
 use crate::tables::{
     Sql, custom_status, executions, hidden, history, kv, long_texts, mailboxes, messages, work,
 };
@@ -31,13 +32,13 @@ impl Op for DeleteTree {
         let root = instances::by_id(tx.connection, &self.root)?;
         match root.and_then(|root| root.identity) {
             None => return refused(DeleteRefused::NotFound),
-            Some(identity) if !is_root(tx, &identity)? => {
+            Some(identity) if !is_root(tx.connection, &identity)? => {
                 return refused(DeleteRefused::SubOrchestration);
             }
             Some(_) => {}
         }
-        let tree = tree(tx, &self.root)?;
-        if !self.force && any_running(tx, &tree)? {
+        let tree = tree(tx.connection, &self.root)?;
+        if !self.force && any_running(tx.connection, &tree)? {
             return refused(DeleteRefused::StillRunning);
         }
         delete_exactly(tx, &tree, true)
@@ -59,54 +60,92 @@ impl Op for DeleteExactly {
     }
 }
 
-/// Deletes ended roots; those with a running descendant stay (R6.71, R6.74).
+/// Deletes those of these roots that may go, with their descendants (R6.71, R6.74): looked at again,
+/// since they were chosen before.
 #[derive(Debug)]
-pub(crate) struct DeleteBulk(pub(crate) InstanceFilter);
+pub(crate) struct DeleteRoots {
+    pub(crate) roots: Vec<i64>,
+    pub(crate) filter: InstanceFilter,
+}
 
-impl Op for DeleteBulk {
+impl Op for DeleteRoots {
     type Output = DeleteInstanceResult;
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<DeleteInstanceResult, OpError> {
-        let limit = limit(&self.0);
-        let (mut roots, mut doomed) = (0, Vec::new());
-        for root in candidates(tx, &self.0)? {
-            if roots == limit {
-                break;
-            }
-            match &root.identity {
-                Some(identity) if is_root(tx, identity)? => {}
-                _ => continue,
-            }
-            let tree = tree(tx, &root.id)?;
-            if !any_running(tx, &tree)? {
-                roots += 1;
-                doomed.extend(tree);
-            }
+        let mut doomed = Vec::new();
+        for root in &self.roots {
+            doomed.extend(deletable(tx.connection, *root, &self.filter)?.unwrap_or_default());
         }
         delete_exactly(tx, &doomed, false)
     }
 }
 
-/// Instances that a filter lets through, oldest first; the limit is not applied (R6.70).
-pub(super) fn candidates(tx: &Tx<'_>, filter: &InstanceFilter) -> Sql<Vec<Instance>> {
-    let keys = match filter.completed_before {
-        Some(limit) => instances::ended_before(tx.connection, limit)?,
-        None => instances::keys(tx.connection)?,
-    };
-    let named: Option<HashSet<&str>> =
-        filter.instance_ids.as_ref().map(|ids| ids.iter().map(String::as_str).collect());
-    let mut chosen = Vec::new();
-    for key in keys {
-        let instance = instances::by_key(tx.connection, key)?;
-        chosen.extend(instance.filter(|instance| {
-            named.as_ref().is_none_or(|named| named.contains(instance.id.as_str()))
-        }));
+/// Roots that a bulk deletion may delete, oldest first, up to its limit. Read beside the writer.
+pub(crate) fn choose_roots(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
+    let (limit, mut chosen) = (limit(filter), Vec::new());
+    for key in candidates(c, filter)? {
+        if chosen.len() == limit {
+            break;
+        }
+        if deletable(c, key, filter)?.is_some() {
+            chosen.push(key);
+        }
     }
     Ok(chosen)
 }
 
+/// Instances that a bulk prune looks at, oldest first, up to its limit. Read beside the writer.
+pub(crate) fn choose_prunable(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
+    let mut keys = candidates(c, filter)?;
+    keys.truncate(limit(filter));
+    Ok(keys)
+}
+
+/// A root with its descendants, if it is one, has ended as the filter wants, and none of them runs.
+fn deletable(c: Db<'_>, key: i64, filter: &InstanceFilter) -> Sql<Option<Vec<String>>> {
+    let Some(instance) = instances::by_key(c, key)? else { return Ok(None) };
+    let Some(identity) = &instance.identity else { return Ok(None) };
+    if !is_root(c, identity)? || !has_ended_before(c, key, identity, filter)? {
+        return Ok(None);
+    }
+    let tree = tree(c, &instance.id)?;
+    Ok((!any_running(c, &tree)?).then_some(tree))
+}
+
+/// Whether the current execution ended before the filter's time, if it has one (R6.72).
+pub(super) fn has_ended_before(
+    c: Db<'_>,
+    key: i64,
+    identity: &Identity,
+    filter: &InstanceFilter,
+) -> Sql<bool> {
+    let Some(limit) = filter.completed_before else { return Ok(true) };
+    let current = executions::get(c, key, identity.execution)?;
+    Ok(current.and_then(|execution| execution.completed_at).is_some_and(|at| at < limit))
+}
+
+/// Keys of the instances that a filter lets through, oldest first; the limit is not applied (R6.70).
+fn candidates(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
+    let Some(ids) = &filter.instance_ids else {
+        return match filter.completed_before {
+            Some(limit) => instances::ended_before(c, limit),
+            None => instances::keys(c),
+        };
+    };
+    let mut found = BTreeSet::new();
+    for id in ids {
+        if let Some(instance) = instances::by_id(c, id)?
+            && let Some(identity) = &instance.identity
+            && has_ended_before(c, instance.key, identity, filter)?
+        {
+            found.insert((identity.created_at, instance.key));
+        }
+    }
+    Ok(found.into_iter().map(|(_, key)| key).collect())
+}
+
 /// How many instances a bulk call may touch.
-pub(super) fn limit(filter: &InstanceFilter) -> usize {
+fn limit(filter: &InstanceFilter) -> usize {
     filter.limit.unwrap_or(DEFAULT_LIMIT) as usize
 }
 
@@ -116,7 +155,7 @@ fn delete_exactly(
     force: bool,
 ) -> Result<DeleteInstanceResult, OpError> {
     for id in ids {
-        if !force && is_running(tx, id)? {
+        if !force && is_running(tx.connection, id)? {
             return Err(Refusal::Undeletable(DeleteRefused::StillRunning, id.clone()).into());
         }
     }
@@ -180,9 +219,9 @@ fn without_start(tx: &mut Tx<'_>, key: i64, is_taken: bool) -> Sql<()> {
 }
 
 /// Whether an instance has no parent, or none that exists (R6.69).
-fn is_root(tx: &Tx<'_>, identity: &Identity) -> Sql<bool> {
+fn is_root(c: Db<'_>, identity: &Identity) -> Sql<bool> {
     let Some(parent) = &identity.parent else { return Ok(true) };
-    let parent = instances::by_id(tx.connection, parent)?;
+    let parent = instances::by_id(c, parent)?;
     Ok(parent.is_none_or(|parent| parent.identity.is_none()))
 }
 
@@ -206,12 +245,12 @@ fn delete_one(tx: &mut Tx<'_>, id: &str, result: &mut DeleteInstanceResult) -> S
 }
 
 /// An instance and its descendants, level by level (R8.97).
-fn tree(tx: &Tx<'_>, root: &str) -> Sql<Vec<String>> {
+fn tree(c: Db<'_>, root: &str) -> Sql<Vec<String>> {
     let mut seen = HashSet::from([root.to_owned()]);
     let mut tree = vec![root.to_owned()];
     let mut to_visit = VecDeque::from([root.to_owned()]);
     while let Some(id) = to_visit.pop_front() {
-        for child in instances::children(tx.connection, &id)? {
+        for child in instances::children(c, &id)? {
             if seen.insert(child.clone()) {
                 tree.push(child.clone());
                 to_visit.push_back(child);
@@ -221,20 +260,20 @@ fn tree(tx: &Tx<'_>, root: &str) -> Sql<Vec<String>> {
     Ok(tree)
 }
 
-fn any_running(tx: &Tx<'_>, ids: &[String]) -> Sql<bool> {
+fn any_running(c: Db<'_>, ids: &[String]) -> Sql<bool> {
     for id in ids {
-        if is_running(tx, id)? {
+        if is_running(c, id)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn is_running(tx: &Tx<'_>, id: &str) -> Sql<bool> {
-    let instance = instances::by_id(tx.connection, id)?;
+fn is_running(c: Db<'_>, id: &str) -> Sql<bool> {
+    let instance = instances::by_id(c, id)?;
     let Some((key, identity)) = instance.and_then(|i| Some((i.key, i.identity?))) else {
         return Ok(false);
     };
-    let current = executions::get(tx.connection, key, identity.execution)?;
+    let current = executions::get(c, key, identity.execution)?;
     Ok(current.is_some_and(|execution| execution.is_running()))
 }

@@ -1,5 +1,6 @@
 //! The next runnable instance and its messages, locked (R8.20 – R8.31).
 
+use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::model::{EventKind, KvEntry};
 use duroxide_core::provider::SemverRange;
 
@@ -7,8 +8,9 @@ use super::{AbandonTurn, Lasts, Op};
 use crate::error::{OpError, is_unreadable};
 use crate::mailbox;
 use crate::tables::instances::{self, Instance};
-use crate::tables::messages::{self, Taken};
-use crate::tables::{Sql, executions, history, kv, mailboxes};
+use crate::tables::mailboxes::{self, Lock};
+use crate::tables::messages::{self, NextBatch, Taken};
+use crate::tables::{Sql, executions, history, kv};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
 use crate::writer::{Job, unattended};
@@ -46,7 +48,7 @@ impl Op for FetchTurn {
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenTurn>, OpError> {
         mailbox::advance(tx)?;
         mailbox::bury_undeliverable(tx)?;
-        let mut turns = Vec::new();
+        let (mut turns, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         // Once more if some of the chosen turned out to be nobody.
         while turns.len() < self.max {
             let chosen = self.choose(tx, self.max - turns.len())?;
@@ -58,12 +60,17 @@ impl Op for FetchTurn {
                     mailbox::bury_all(tx, key)?;
                     continue;
                 };
-                let messages = messages::read(tx.connection, key)?;
-                let is_tried = messages.iter().any(|message| 1 < message.attempts);
-                if is_tried && !turns.is_empty() {
-                    return Ok(turns); // What was tried comes alone (R8.146).
+                let is_known = tx.is_known(&instance)?;
+                let next = messages::next_batch(tx.connection, key, is_known)?;
+                // What was tried comes alone (R8.146), and all together is bounded (R8.147).
+                let (is_tried, bytes) = (next.is_tried(), next.bytes);
+                if !turns.is_empty() {
+                    if is_tried || room < bytes {
+                        return Ok(turns);
+                    }
+                    room -= bytes;
                 }
-                turns.push(self.take(tx, instance, messages)?);
+                turns.push(self.take(tx, instance, next)?);
                 if is_tried {
                     return Ok(turns);
                 }
@@ -102,13 +109,15 @@ impl FetchTurn {
         Ok(oldest.into_iter().take(max).map(|(_, key)| key).collect())
     }
 
-    /// Locks an instance with all its messages and counts the attempt (R8.21).
-    fn take(&self, tx: &Tx<'_>, instance: Instance, messages: Vec<Taken>) -> Sql<TakenTurn> {
+    /// Locks an instance with these messages and counts the attempt (R8.21).
+    fn take(&self, tx: &Tx<'_>, instance: Instance, next: NextBatch) -> Sql<TakenTurn> {
         let (c, key) = (tx.connection, instance.key);
-        messages::take(c, key, &messages)?;
+        let batch = messages::take(c, key, &next)?;
+        let messages = next.messages;
         let secret = fresh_secret();
         let until = tx.now.saturating_add(self.lock_ms);
-        mailboxes::lock(c, key, &secret, until, tx.settings.node)?;
+        let lock = Lock { token: secret, until, node: tx.settings.node };
+        mailboxes::lock(c, key, &lock, batch)?;
 
         let identity = identity_of(tx, &instance)?;
         let execution = identity.as_ref().map_or(1, |(_, _, execution)| *execution);

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use duroxide_core::clock::millis_rounded_up;
+use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::provider::{SessionFetchConfig, TagFilter};
 
 use super::{AbandonWork, Lasts, Op};
+use crate::database::Db;
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
@@ -41,14 +43,18 @@ impl Op for FetchWork {
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenWork>, OpError> {
         mailbox::advance_work(tx)?;
-        let mut all = Vec::new();
+        let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         while all.len() < self.max
             && let Some((_, seq)) = self.choose(tx)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
             let (is_bound, is_tried) = (found.session.is_some(), 0 < found.attempts);
-            if is_tried && !all.is_empty() {
-                break; // What was tried comes alone (R8.146).
+            if !all.is_empty() {
+                // What was tried comes alone (R8.146), and all together is bounded (R8.147).
+                if is_tried || room < found.bytes() {
+                    break;
+                }
+                room -= found.bytes();
             }
             all.push(self.take(tx, seq, found)?);
             if is_bound || is_tried {
@@ -107,7 +113,9 @@ impl FetchWork {
             }
         }
         if let Some(config) = &self.session {
-            offer(work::oldest_in_sessions(c, &config.owner_id, tx.now, &tags)?);
+            for holder in [None, Some(config.owner_id.as_str())] {
+                offer(oldest_in_sessions(c, holder, &tags)?);
+            }
         }
         Ok(oldest)
     }
@@ -144,4 +152,24 @@ impl FetchWork {
         }
         tags
     }
+}
+
+/// The oldest fetchable activity of sessions that this owner has, or nobody (R8.81).
+fn oldest_in_sessions(c: Db<'_>, holder: Option<&str>, tags: &Tags<'_>) -> Sql<Option<Place>> {
+    let mut oldest = None;
+    let mut offer = |place: Option<Place>| oldest = oldest.into_iter().chain(place).min();
+    if tags.untagged {
+        offer(work::oldest_held(c, holder, None)?);
+    }
+    for tag in tags.named.iter().flatten() {
+        offer(work::oldest_held(c, holder, Some(tag))?);
+    }
+    if tags.any {
+        let mut tag = work::next_held_tag(c, holder, None)?;
+        while let Some(found) = tag {
+            offer(work::oldest_held(c, holder, Some(&found))?);
+            tag = work::next_held_tag(c, holder, Some(&found))?;
+        }
+    }
+    Ok(oldest)
 }

@@ -3,7 +3,7 @@
 use duroxide_core::provider::{InstanceFilter, PruneOptions, PruneResult, Refusal};
 
 use super::Op;
-use super::delete::{candidates, limit};
+use super::delete::has_ended_before;
 use crate::error::OpError;
 use crate::tables::executions::Execution;
 use crate::tables::instances::{self, Instance};
@@ -29,20 +29,27 @@ impl Op for Prune {
     }
 }
 
-/// Removes old executions of many instances, whatever their status (R6.84).
+/// Removes old executions of these instances, whatever their status (R6.84): looked at again, since
+/// they were chosen before.
 #[derive(Debug)]
-pub(crate) struct PruneBulk {
+pub(crate) struct PruneSome {
+    pub(crate) keys: Vec<i64>,
     pub(crate) filter: InstanceFilter,
     pub(crate) options: PruneOptions,
 }
 
-impl Op for PruneBulk {
+impl Op for PruneSome {
     type Output = PruneResult;
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<PruneResult, OpError> {
         let mut total = PruneResult::default();
-        for instance in candidates(tx, &self.filter)?.iter().take(limit(&self.filter)) {
-            let one = prune(tx, instance, &self.options)?;
+        for key in &self.keys {
+            let Some(instance) = instances::by_key(tx.connection, *key)? else { continue };
+            let Some(identity) = &instance.identity else { continue };
+            if !has_ended_before(tx.connection, *key, identity, &self.filter)? {
+                continue;
+            }
+            let one = prune(tx, &instance, &self.options)?;
             total.instances_processed += one.instances_processed;
             total.executions_deleted += one.executions_deleted;
             total.events_deleted += one.events_deleted;

@@ -22,6 +22,11 @@ impl Apart {
         Self { key, text: None }
     }
 
+    /// Bytes of the text, if it was found.
+    pub(crate) fn len(&self) -> usize {
+        self.text.as_ref().map_or(0, String::len)
+    }
+
     /// The text, or what is wrong.
     pub(crate) fn take_text(&mut self) -> Result<String, String> {
         self.text.take().ok_or_else(|| format!("its long text {} is missing", self.key))

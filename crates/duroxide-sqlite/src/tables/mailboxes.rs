@@ -48,6 +48,17 @@ pub(crate) struct Mailbox {
     pub(crate) node: Option<i64>,
     /// Where it stands at the earliest, since it was moved behind others (R8.146).
     pub(crate) moved_to: Option<i64>,
+    /// What the latest lock was taken with.
+    pub(crate) batch: Batch,
+}
+
+/// Which messages a lock has: those up to a position that did not come after it was taken, and
+/// perhaps another one behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// `None` is all.
+    pub(crate) upto: Option<i64>,
+    pub(crate) extra: Option<i64>,
 }
 
 impl Mailbox {
@@ -61,6 +72,7 @@ impl Mailbox {
             token: None,
             node: None,
             moved_to: None,
+            batch: Batch { upto: None, extra: None },
         }
     }
 
@@ -84,13 +96,14 @@ fn read(row: &Row<'_>) -> Sql<Mailbox> {
         token: row.get(4)?,
         node: row.get(5)?,
         moved_to: row.get(6)?,
+        batch: Batch { upto: row.get(7)?, extra: row.get(8)? },
     })
 }
 
 pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     first(
         c,
-        "SELECT state, pin, head, wake_at, token, node, moved_to FROM mailboxes
+        "SELECT state, pin, head, wake_at, token, node, moved_to, upto, extra FROM mailboxes
          WHERE instance = ?1",
         [instance],
         read,
@@ -100,11 +113,13 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
 pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     run(
         c,
-        "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node, moved_to)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node, moved_to,
+         upto, extra)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
          ON CONFLICT (instance) DO UPDATE SET state = excluded.state, pin = excluded.pin,
          head = excluded.head, wake_at = excluded.wake_at, token = excluded.token,
-         node = excluded.node, moved_to = excluded.moved_to",
+         node = excluded.node, moved_to = excluded.moved_to, upto = excluded.upto,
+         extra = excluded.extra",
         params![
             instance,
             mailbox.state as i64,
@@ -113,21 +128,31 @@ pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
             mailbox.wake_at,
             mailbox.token,
             mailbox.node,
-            mailbox.moved_to
+            mailbox.moved_to,
+            mailbox.batch.upto,
+            mailbox.batch.extra
         ],
     )?;
     Ok(())
 }
 
 /// Locks a ready mailbox.
-pub(crate) fn lock(c: Db<'_>, instance: i64, token: &Secret, until: u64, node: i64) -> Sql<()> {
+pub(crate) fn lock(c: Db<'_>, instance: i64, lock: &Lock, batch: Batch) -> Sql<()> {
     run(
         c,
-        "UPDATE mailboxes SET state = 2, pin = 0, head = NULL, wake_at = ?2, token = ?3, node = ?4
-         WHERE instance = ?1",
-        params![instance, ms_in(until), token, node],
+        "UPDATE mailboxes SET state = 2, pin = 0, head = NULL, wake_at = ?2, token = ?3, node = ?4,
+         upto = ?5, extra = ?6 WHERE instance = ?1",
+        params![instance, ms_in(lock.until), lock.token, lock.node, batch.upto, batch.extra],
     )?;
     Ok(())
+}
+
+/// Who has a mailbox, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lock {
+    pub(crate) token: Secret,
+    pub(crate) until: u64,
+    pub(crate) node: i64,
 }
 
 pub(crate) fn delete(c: Db<'_>, instance: i64) -> Sql<()> {

@@ -2,9 +2,13 @@
 
 use rusqlite::params;
 
+use duroxide_core::model::limits::{MAX_TURN_BYTES, MAX_TURN_MESSAGES};
+
 use super::long_texts::{self, Apart, reference};
+use super::mailboxes::Batch;
 use super::{Sql, all, first, ms_in, run, text};
 use crate::database::Db;
+use crate::faults;
 
 /// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,78 +86,208 @@ pub(crate) fn oldest(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
     )
 }
 
-/// Positions of all messages.
-pub(crate) fn positions(c: Db<'_>, instance: i64) -> Sql<Vec<i64>> {
-    let sql = "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq";
-    all(c, sql, [instance], |row| row.get(0))
+/// Positions of the oldest messages.
+pub(crate) fn positions(c: Db<'_>, instance: i64, limit: i64) -> Sql<Vec<i64>> {
+    let sql = "SELECT seq FROM messages WHERE instance = ?1 ORDER BY seq LIMIT ?2";
+    all(c, sql, [instance, limit], |row| row.get(0))
 }
 
-/// All messages, in order (R8.21). The attempt that begins is part of what is returned, and written
-/// down if the lock ends without a commit: otherwise nobody will ask.
-pub(crate) fn read(c: Db<'_>, instance: i64) -> Sql<Vec<Taken>> {
-    let mut messages = all(
-        c,
-        "SELECT seq, attempts, payload, late, long_text FROM messages
-         WHERE instance = ?1 ORDER BY seq",
-        [instance],
-        |row| {
-            Ok(Taken {
+/// The messages of the next turn, in order: the oldest ones, as many as it may have, and in any case
+/// the one that begins its execution (R8.21, R8.147). The attempt that begins is part of what is
+/// returned, and written down if the lock ends without a commit: otherwise nobody will ask.
+pub(crate) fn next_batch(c: Db<'_>, instance: i64, is_known: bool) -> Sql<NextBatch> {
+    let mut next = NextBatch::default();
+    let mut rows = rows_from(c, instance, i64::MIN, 1 + MAX_TURN_MESSAGES)?;
+    let is_whole = rows.len() <= MAX_TURN_MESSAGES && next.fits_all(c, instance, &mut rows)?;
+    if is_whole {
+        next.messages = rows;
+        return Ok(next);
+    }
+    let beginning = beginning(c, instance, is_known)?;
+    let extra = match beginning {
+        Some(first) => rows_from(c, instance, first, 1)?.pop(),
+        None => None,
+    };
+    let mut extra = extra.into_iter().collect::<Vec<_>>();
+    next = NextBatch::default();
+    next.fits_all(c, instance, &mut extra)?;
+    let mut extra = extra.pop();
+    for mut row in rows {
+        if extra.as_ref().is_some_and(|extra| extra.seq == row.seq) {
+            next.messages.extend(extra.take());
+            continue;
+        }
+        let count = next.messages.len() + usize::from(extra.is_some());
+        let is_full = count == MAX_TURN_MESSAGES || !next.fits(c, instance, &mut row)?;
+        if is_full && 0 < count {
+            break;
+        }
+        next.messages.push(row);
+    }
+    next.extra = extra.as_ref().map(|extra| extra.seq);
+    next.messages.extend(extra);
+    Ok(next)
+}
+
+/// Messages for one turn.
+#[derive(Debug, Default)]
+pub(crate) struct NextBatch {
+    pub(crate) messages: Vec<Taken>,
+    pub(crate) bytes: usize,
+    /// The last of them, if it does not follow the others.
+    extra: Option<i64>,
+}
+
+impl NextBatch {
+    /// Whether one of them was fetched before (R8.146).
+    pub(crate) fn is_tried(&self) -> bool {
+        self.messages.iter().any(|message| 1 < message.attempts)
+    }
+
+    fn fits_all(&mut self, c: Db<'_>, instance: i64, rows: &mut [Taken]) -> Sql<bool> {
+        for row in rows {
+            if !self.fits(c, instance, row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Completes a message and counts its bytes; whether there is room for it.
+    fn fits(&mut self, c: Db<'_>, instance: i64, row: &mut Taken) -> Sql<bool> {
+        long_texts::fetch(c, instance, &mut row.apart)?;
+        self.bytes += row.payload.len() + row.apart.as_ref().map_or(0, Apart::len);
+        Ok(self.bytes <= MAX_TURN_BYTES)
+    }
+}
+
+/// So many messages from a position on, or fewer if they are large; without their long texts.
+fn rows_from(c: Db<'_>, instance: i64, from: i64, max: usize) -> Sql<Vec<Taken>> {
+    let sql = "SELECT seq, attempts, payload, late, long_text FROM messages
+               WHERE instance = ?1 AND seq >= ?2 ORDER BY seq";
+    faults::statement(sql)?;
+    c.with(sql, |statement| {
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        let mut rows = statement.query([instance, from])?;
+        while bytes <= MAX_TURN_BYTES
+            && found.len() < max
+            && let Some(row) = rows.next()?
+        {
+            let taken = Taken {
                 seq: row.get(0)?,
                 attempts: row.get::<_, u32>(1)?.saturating_add(1),
                 payload: text(row, 2)?,
                 apart: reference(row, 4)?,
                 late: row.get(3)?,
-            })
-        },
+            };
+            bytes += taken.payload.len();
+            found.push(taken);
+        }
+        drop(rows);
+        faults::done(sql, statement);
+        Ok(found)
+    })
+}
+
+/// Position of the message without which a turn can do nothing: the one that begins the next
+/// execution, or, for an instance that does not exist, its start.
+fn beginning(c: Db<'_>, instance: i64, is_known: bool) -> Sql<Option<i64>> {
+    let next = first(
+        c,
+        "SELECT seq FROM messages INDEXED BY messages_start WHERE instance = ?1
+         AND kind = 1 AND payload GLOB '{\"ContinueAsNew\"*' ORDER BY seq LIMIT 1",
+        [instance],
+        |row| row.get(0),
     )?;
-    messages
-        .iter_mut()
-        .try_for_each(|message| long_texts::fetch(c, instance, &mut message.apart))?;
-    Ok(messages)
+    if next.is_some() || is_known {
+        return Ok(next);
+    }
+    first(
+        c,
+        "SELECT seq FROM messages INDEXED BY messages_start WHERE instance = ?1 AND kind = 1
+         ORDER BY seq LIMIT 1",
+        [instance],
+        |row| row.get(0),
+    )
 }
 
 /// Makes these messages the locked batch.
-pub(crate) fn take(c: Db<'_>, instance: i64, messages: &[Taken]) -> Sql<()> {
-    if messages.iter().any(|message| message.late) {
-        run(c, "UPDATE messages SET late = 0 WHERE instance = ?1 AND late", [instance])?;
+pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
+    let mut in_a_row = next.messages.iter().filter(|message| next.extra != Some(message.seq));
+    // Nothing but the one that begins the execution: then nothing before it.
+    let upto = in_a_row.next_back().map_or(i64::MIN, |last| last.seq);
+    let batch = Batch { upto: Some(upto), extra: next.extra };
+    if next.messages.iter().any(|message| message.late) {
+        run(
+            c,
+            "UPDATE messages SET late = 0 WHERE instance = ?1 AND seq <= ?2 AND late",
+            [instance, upto],
+        )?;
+    }
+    Ok(batch)
+}
+
+/// Removes the locked batch (R8.42).
+pub(crate) fn delete_taken(c: Db<'_>, instance: i64, batch: Batch) -> Sql<()> {
+    let Batch { upto, extra } = batch;
+    run(
+        c,
+        "DELETE FROM messages WHERE instance = ?1 AND seq <= ?2 AND NOT late",
+        params![instance, upto.unwrap_or(i64::MAX)],
+    )?;
+    if let Some(extra) = extra {
+        run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, extra])?;
     }
     Ok(())
 }
 
-/// Removes the locked batch (R8.42).
-pub(crate) fn delete_taken(c: Db<'_>, instance: i64) -> Sql<()> {
-    run(c, "DELETE FROM messages WHERE instance = ?1 AND NOT late", [instance])?;
-    Ok(())
-}
-
 /// Writes down attempts of the locked batch, or takes them back.
-pub(crate) fn count_taken(c: Db<'_>, instance: i64, more: i64) -> Sql<()> {
+pub(crate) fn count_taken(c: Db<'_>, instance: i64, batch: Batch, more: i64) -> Sql<()> {
     run(
         c,
-        "UPDATE messages SET attempts = max(min(attempts + ?2, 4294967295), 0)
-         WHERE instance = ?1 AND NOT late",
-        [instance, more],
+        "UPDATE messages SET attempts = max(min(attempts + ?3, 4294967295), 0)
+         WHERE instance = ?1 AND seq <= ?2 AND NOT late",
+        params![instance, batch.upto.unwrap_or(i64::MAX), more],
     )?;
+    if let Some(extra) = batch.extra {
+        run(
+            c,
+            "UPDATE messages SET attempts = max(min(attempts + ?3, 4294967295), 0)
+             WHERE instance = ?1 AND seq = ?2",
+            [instance, extra, more],
+        )?;
+    }
     Ok(())
 }
 
 /// Hides the locked batch until then (R8.65).
-pub(crate) fn hide_taken(c: Db<'_>, instance: i64, until: u64) -> Sql<()> {
+pub(crate) fn hide_taken(c: Db<'_>, instance: i64, batch: Batch, until: u64) -> Sql<()> {
     run(
         c,
         "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
          SELECT ?2, seq, instance, kind, attempts, payload, long_text, parent
-         FROM messages WHERE instance = ?1 AND NOT late",
-        params![instance, ms_in(until)],
+         FROM messages WHERE instance = ?1 AND seq <= ?3 AND NOT late",
+        params![instance, ms_in(until), batch.upto.unwrap_or(i64::MAX)],
     )?;
-    delete_taken(c, instance)
+    if let Some(extra) = batch.extra {
+        run(
+            c,
+            "INSERT INTO hidden
+             (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
+             SELECT ?2, seq, instance, kind, attempts, payload, long_text, parent
+             FROM messages WHERE instance = ?1 AND seq = ?3",
+            params![instance, ms_in(until), extra],
+        )?;
+    }
+    delete_taken(c, instance, batch)
 }
 
 /// Whether a start is among the messages.
 pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(
         c,
-        "SELECT 1 FROM messages WHERE instance = ?1 AND kind = 1 LIMIT 1",
+        "SELECT 1 FROM messages INDEXED BY messages_start WHERE instance = ?1 AND kind = 1 LIMIT 1",
         [instance],
         |_| Ok(()),
     )?;
@@ -201,7 +335,9 @@ pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, 
 pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<(i64, bool)>> {
     let starts = all(
         c,
-        "SELECT instance, NOT late FROM messages WHERE parent = ?1 ORDER BY instance, seq",
+        "SELECT q.instance, NOT q.late AND ifnull(q.seq <= m.upto OR q.seq = m.extra, 1)
+         FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
+         WHERE q.parent = ?1 ORDER BY q.instance, q.seq",
         [parent],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
@@ -220,7 +356,8 @@ pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
     let count = first(
         c,
         "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
-         WHERE q.late OR NOT ifnull(m.state = 2 AND m.wake_at > ?1, 0)",
+         WHERE q.late OR NOT ifnull(m.state = 2 AND m.wake_at > ?1, 0)
+         OR NOT ifnull(q.seq <= m.upto OR q.seq = m.extra, 1)",
         [ms_in(now)],
         |row| row.get(0),
     )?;

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::{Sql, ms_in, run};
+use super::{Sql, all, first, ms_in, run, text, work};
 use crate::database::Db;
 
 /// A worker's claim on a session.
@@ -14,16 +14,34 @@ pub(crate) struct Claim<'a> {
     pub(crate) until: u64,
 }
 
-/// Claims or refreshes a session (R8.82).
+/// Claims or refreshes a session (R8.82). Its activities are told if it changes hands.
 pub(crate) fn claim(c: Db<'_>, session: &str, claim: Claim<'_>) -> Sql<()> {
+    let holder =
+        first(c, "SELECT owner FROM sessions WHERE id = ?1 AND NOT lapsed", [session], |row| {
+            text(row, 0)
+        })?;
     run(
         c,
         "INSERT INTO sessions (id, owner, until, last_activity, node) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until,
-         last_activity = excluded.last_activity, node = excluded.node",
+         last_activity = excluded.last_activity, node = excluded.node, lapsed = 0",
         params![session, claim.owner, ms_in(claim.until), ms_in(claim.now), claim.node],
     )?;
-    Ok(())
+    if holder.as_deref() == Some(claim.owner) {
+        return Ok(());
+    }
+    work::set_holder(c, session, Some(claim.owner))
+}
+
+/// Lets time pass: leases run out. How many.
+pub(crate) fn lapse(c: Db<'_>, now: u64) -> Sql<usize> {
+    let sql = "SELECT id FROM sessions WHERE lapsed = 0 AND until <= ?1";
+    let lapsed = all(c, sql, [ms_in(now)], |row| text(row, 0))?;
+    for session in &lapsed {
+        run(c, "UPDATE sessions SET lapsed = 1 WHERE id = ?1", [session])?;
+        work::set_holder(c, session, None)?;
+    }
+    Ok(lapsed.len())
 }
 
 /// The session was used, if its lease holds (R8.85).

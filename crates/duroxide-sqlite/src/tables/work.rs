@@ -48,12 +48,20 @@ pub(crate) struct Payload {
     pub(crate) apart: Option<Apart>,
 }
 
+impl Payload {
+    /// How much it is to be handed out.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.apart.as_ref().map_or(0, Apart::len)
+    }
+}
+
 pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload,
-         long_text, position)
-         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?1)",
+         long_text, position, holder)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?1,
+         iif(?6 IS NULL, NULL, (SELECT owner FROM sessions WHERE id = ?6 AND NOT lapsed)))",
         params![
             seq,
             work.instance,
@@ -160,24 +168,50 @@ pub(crate) struct Tags<'a> {
     pub(crate) named: [Option<&'a str>; 5],
 }
 
-/// The oldest fetchable activity of a session that is free or belongs to this owner (R8.81).
-pub(crate) fn oldest_in_sessions(
+/// The oldest fetchable activity with this tag, or without, of sessions that this owner has, or nobody
+/// (R8.81).
+pub(crate) fn oldest_held(
     c: Db<'_>,
-    owner: &str,
-    now: u64,
-    tags: &Tags<'_>,
+    holder: Option<&str>,
+    tag: Option<&str>,
 ) -> Sql<Option<Place>> {
-    let [t1, t2, t3, t4, t5] = tags.named;
     first(
         c,
-        "SELECT w.position, w.seq FROM work w LEFT JOIN sessions s ON s.id = w.session
-         WHERE w.wake_at IS NULL AND w.session IS NOT NULL
-         AND (s.id IS NULL OR s.owner = ?1 OR s.until <= ?2)
-         AND (?3 OR (?4 AND w.tag IS NULL) OR w.tag IN (?5, ?6, ?7, ?8, ?9))
-         ORDER BY w.position LIMIT 1",
-        params![owner, ms_in(now), tags.any, tags.untagged, t1, t2, t3, t4, t5],
+        "SELECT position, seq FROM work WHERE wake_at IS NULL AND session IS NOT NULL
+         AND holder IS ?1 AND tag IS ?2 ORDER BY position LIMIT 1",
+        [holder, tag],
         place,
     )
+}
+
+/// The first tag after `last` that fetchable activities of such sessions have.
+pub(crate) fn next_held_tag(
+    c: Db<'_>,
+    holder: Option<&str>,
+    last: Option<&str>,
+) -> Sql<Option<String>> {
+    match last {
+        None => first(
+            c,
+            "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NOT NULL
+             AND holder IS ?1 AND tag IS NOT NULL ORDER BY tag LIMIT 1",
+            [holder],
+            |row| text(row, 0),
+        ),
+        Some(last) => first(
+            c,
+            "SELECT tag FROM work WHERE wake_at IS NULL AND session IS NOT NULL
+             AND holder IS ?1 AND tag > ?2 ORDER BY tag LIMIT 1",
+            [holder, Some(last)],
+            |row| text(row, 0),
+        ),
+    }
+}
+
+/// Says who has the session of these activities.
+pub(crate) fn set_holder(c: Db<'_>, session: &str, holder: Option<&str>) -> Sql<()> {
+    run(c, "UPDATE work SET holder = ?2 WHERE session = ?1", params![session, holder])?;
+    Ok(())
 }
 
 /// Locks an activity and counts the attempt (R8.72).

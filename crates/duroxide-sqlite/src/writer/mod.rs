@@ -23,6 +23,7 @@ mod thread;
 mod batch;
 mod recover;
 mod watch;
+mod log_size;
 
 pub(crate) use handle::WriterHandle;
 pub(crate) use job::{Job, Patience, Queue, unattended};

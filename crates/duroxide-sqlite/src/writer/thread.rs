@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::handle::{Message, WriterHandle};
 use super::held::Held;
 use super::job::Job;
+use super::log_size::LogSize;
 use super::outlook::Outlook;
 use super::parked::Parked;
 use super::watch::Watch;
@@ -71,6 +72,7 @@ pub(super) struct Writer {
     /// Whether commits wait for the disk at present.
     pub(super) waits_for_disk: bool,
     pub(super) mended_at: Option<Instant>,
+    pub(super) log_size: LogSize,
     /// Until when not to sleep, since somebody may be back soon.
     awake_until: Option<Instant>,
     inbox: Receiver<Message>,
@@ -92,6 +94,7 @@ impl Writer {
             next_batch: 1,
             waits_for_disk,
             mended_at: None,
+            log_size: LogSize::default(),
             config,
             awake_until: None,
             inbox,
@@ -123,6 +126,7 @@ impl Writer {
             if self.held.is_due(Instant::now()) {
                 self.sync_held();
             }
+            self.tend_log();
         }
         self.sync_held();
         self.parked.drain().into_iter().for_each(|job| job.fail(&SqliteError::Closed));
@@ -156,7 +160,8 @@ impl Writer {
             }
             std::thread::yield_now();
         }
-        match self.sleep_limit() {
+        let limit = self.sleep_limit();
+        match self.log_size.sleep_limit(limit) {
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(limit) => self.inbox.recv_timeout(limit),
         }

@@ -1,8 +1,10 @@
 //! The orchestrator queue: who runs next, with which messages, under which lock.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use duroxide::providers::{DispatcherCapabilityFilter, OrchestrationItem, ProviderError, WorkItem};
+use duroxide::runtime::limits::{MAX_TURN_BYTES, MAX_TURN_MESSAGES};
 use duroxide::{Event, EventKind};
 
 use super::store::{Tables, decode, encode, later};
@@ -249,12 +251,37 @@ impl Tables {
         any
     }
 
-    /// Locks an instance, tags its visible messages, and says what there is to know (R8.21).
+    /// Numbers of the messages that the next turn has: the oldest ones, as many as it may have, and in
+    /// any case the one that begins its execution (R8.147).
+    fn next_batch(&self, instance: &str, now: u64) -> BTreeSet<u64> {
+        let rows = self.messages.iter().filter(|row| row.instance == instance);
+        let rows: Vec<&Message> = rows.filter(|row| row.is_visible(now)).collect();
+        let is_next = |row: &&&Message| row.text.starts_with("{\"ContinueAsNew\"");
+        let is_start = |row: &&&Message| row.is_start && !self.is_known(instance);
+        let beginning = rows.iter().find(is_next).or_else(|| rows.iter().find(is_start));
+        let mut batch = BTreeSet::new();
+        let mut bytes = 0;
+        for row in beginning.into_iter().chain(&rows) {
+            let is_full =
+                batch.len() == MAX_TURN_MESSAGES || MAX_TURN_BYTES < bytes + row.text.len();
+            if is_full && !batch.is_empty() {
+                break;
+            }
+            // The first may be met again.
+            if batch.insert(row.number) {
+                bytes += row.text.len();
+            }
+        }
+        batch
+    }
+
+    /// Locks an instance, tags the messages of its turn, and says what there is to know (R8.21).
     fn lock_turn(&mut self, instance: &str, now: u64, lock_timeout: Duration) -> Turn {
         let lock = self.fresh_lock(now, lock_timeout);
         let (mut messages, mut attempts) = (Vec::new(), 0);
+        let batch = self.next_batch(instance, now);
         for row in &mut self.messages {
-            if row.instance == instance && row.is_visible(now) {
+            if batch.contains(&row.number) {
                 row.batch = Some(lock.token.clone());
                 row.attempts = row.attempts.saturating_add(1);
                 attempts = attempts.max(row.attempts);

@@ -1,34 +1,155 @@
 //! Big things at a time: more than a statement has parameters, more than a page holds.
 
 use super::ProviderFactory;
-use super::lab::{Promise, lab};
+use super::lab::{AT_ONCE, Job, LONG, Lab, Promise, Turn, lab};
 use super::words::*;
 use crate::providers::TagFilter;
+use duroxide_core::model::limits::{MAX_FETCH_BYTES, MAX_TURN_BYTES, MAX_TURN_MESSAGES};
 use duroxide_core::model::{Event, WorkItem};
 
 const SECTION: &str = "committing-a-turn";
+const TURNS: &str = "fetching-a-turn";
 /// One more than what somebody might take for plenty.
 const MANY: u64 = 1025;
 
-/// A batch of many messages is complete, in order, and consumed at once.
-pub async fn a_thousand_messages_are_one_turn<F: ProviderFactory>(factory: &F) {
-    let says = "a turn has all visible messages, however many, in order; its commit consumes them";
-    let lab = lab(factory, Promise { rule: "R8.21", says, section: SECTION }).await.patient();
+/// A backlog comes in order, in turns that are bounded; what is behind a turn is not part of it.
+pub async fn a_backlog_comes_in_bounded_turns<F: ProviderFactory>(factory: &F) {
+    let says = "a turn has the oldest messages, 1000 at most; the others make the next turn";
+    let lab = lab(factory, Promise { rule: "R8.147", says, section: TURNS }).await.patient();
     lab.begin("a").await;
     let messages: Vec<WorkItem> = (0..MANY).map(|n| raise("a", &n.to_string())).collect();
     for message in &messages {
         lab.send(message.clone()).await;
     }
-    for attempt in 1..=2 {
-        let turn = lab.turn_of("a").await;
-        lab.same_list("messages", &turn.item.messages, &messages);
-        lab.same("the attempt", turn.attempt, attempt);
-        match attempt {
-            1 => lab.abandon(&turn).await,
-            _ => lab.committed(&turn, commit().event(note(2))).await,
-        }
+    let first = bounded_turn(&lab, "a").await;
+    lab.same("the attempt", first.attempt, 1);
+    let few = first.item.messages.len();
+    lab.same_list("messages of the first turn", &first.item.messages, &messages[..few]);
+    lab.abandon(&first).await;
+    let again = bounded_turn(&lab, "a").await;
+    lab.same("the attempt", again.attempt, 2);
+    lab.same_list("messages of the first turn", &again.item.messages, &messages[..few]);
+    // What is hidden is the batch; what was behind it is visible, and was not tried.
+    let hidden = lab.abandon_orchestration_item(&again.token, Some(LONG), false).await;
+    lab.ok("abandon_orchestration_item", hidden);
+    let mut rest = Vec::new();
+    while rest.len() < messages.len() - few {
+        let turn = bounded_turn(&lab, "a").await;
+        lab.same("the attempt", turn.attempt, 1);
+        rest.extend(turn.item.messages.clone());
+        lab.committed(&turn, commit()).await;
+    }
+    lab.same_list("messages behind the first turn", &rest, &messages[few..]);
+    lab.no_turn().await;
+}
+
+/// A turn is bounded in bytes as well, unless one message alone is larger.
+pub async fn large_messages_come_in_bounded_turns<F: ProviderFactory>(factory: &F) {
+    let says = "a turn has 4 MiB of messages at most, or a single larger one";
+    let lab = lab(factory, Promise { rule: "R8.147", says, section: TURNS }).await.patient();
+    lab.begin("a").await;
+    let large = |n: usize, mib: usize| {
+        let data = n.to_string().repeat(mib << 20);
+        WorkItem::ExternalRaised { instance: "a".into(), name: n.to_string(), data }
+    };
+    let sizes = [1, 1, 1, 1, 1, 5, 1, 3, 3];
+    let messages: Vec<WorkItem> = sizes.iter().enumerate().map(|(n, mib)| large(n, *mib)).collect();
+    for message in &messages {
+        lab.send(message.clone()).await;
+    }
+    let mut received = Vec::new();
+    while received.len() < messages.len() {
+        let turn = bounded_turn(&lab, "a").await;
+        received.extend(turn.item.messages.clone());
+        lab.committed(&turn, commit()).await;
+    }
+    lab.expect(received == messages, "all messages, in order", received.len());
+    lab.no_turn().await;
+}
+
+/// What begins an execution is in its first turn, however much was there before.
+pub async fn a_beginning_is_found_behind_a_backlog<F: ProviderFactory>(factory: &F) {
+    let says = "the message that begins an execution is in the turn in any case, in its place";
+    let lab = lab(factory, Promise { rule: "R8.147", says, section: TURNS }).await.patient();
+    let backlog: Vec<WorkItem> = (0..MANY).map(|n| raise("a", &n.to_string())).collect();
+    for message in &backlog {
+        lab.send(message.clone()).await;
+    }
+    lab.send(start("a")).await;
+    let turn = bounded_turn(&lab, "a").await;
+    lab.same("the last message", turn.item.messages.last(), Some(&start("a")));
+    lab.same("the name", &turn.item.orchestration_name, "Orch");
+    let read = turn.item.messages.len() - 1;
+    lab.same_list("messages before it", &turn.item.messages[..read], &backlog[..read]);
+    lab.committed(&turn, first_commit("a").ends("ContinuedAsNew", "x")).await;
+    // What begins the next execution is behind what is left, and behind a start that does not count.
+    for message in &backlog {
+        lab.send(message.clone()).await;
+    }
+    lab.send(start("a")).await;
+    lab.send(continue_as_new("a")).await;
+    let turn = bounded_turn(&lab, "a").await;
+    let next = turn.item.messages.iter().filter(|item| **item == continue_as_new("a")).count();
+    lab.same("messages that begin the next execution", next, 1);
+    lab.committed(&turn, commit().in_execution(2).event(started("a"))).await;
+    let mut left = turn.item.messages.len() - 1;
+    while left < backlog.len() - read + backlog.len() + 1 {
+        let turn = bounded_turn(&lab, "a").await;
+        left += turn.item.messages.len();
+        lab.committed(&turn, commit().in_execution(2)).await;
     }
     lab.no_turn().await;
+}
+
+/// Several turns or activities at once are bounded in bytes together.
+pub async fn several_at_once_are_bounded_together<F: ProviderFactory>(factory: &F) {
+    let says = "a fetch of several has 16 MiB at most beyond its first";
+    let lab = lab(factory, Promise { rule: "R8.147", says, section: TURNS }).await.patient();
+    let mib = "x".repeat(1 << 20);
+    for n in 0..24 {
+        let mut message = start(&format!("i{n:02}"));
+        message.payload_mut().map(|input| input.clone_from(&mib)).unwrap_or_default();
+        lab.send(message).await;
+        let mut work = activity("a", n + 2);
+        work.payload_mut().map(|input| input.clone_from(&mib)).unwrap_or_default();
+        lab.queue(work).await;
+    }
+    let (mut names, mut ids) = (Vec::new(), Vec::new());
+    loop {
+        let turns = lab.ok("fetch_turns", lab.fetch_turns(lab.lock, AT_ONCE, None, 100).await);
+        let fits = turns.len() <= 1 + (MAX_FETCH_BYTES >> 20);
+        lab.expect(fits, "16 MiB beyond the first turn at most", turns.len());
+        if turns.is_empty() {
+            break;
+        }
+        names.extend(turns.into_iter().map(|turn| turn.item.instance));
+    }
+    let tags = TagFilter::DefaultOnly;
+    loop {
+        let work = lab.fetch_work_items(lab.lock, AT_ONCE, None, &tags, 100).await;
+        let work = lab.ok("fetch_work_items", work);
+        let fits = work.len() <= 1 + (MAX_FETCH_BYTES >> 20);
+        lab.expect(fits, "16 MiB beyond the first activity at most", work.len());
+        if work.is_empty() {
+            break;
+        }
+        let work = work.into_iter().map(|(item, token, attempt)| Job { item, token, attempt });
+        ids.extend(work.map(|job| job.id()));
+    }
+    let all: Vec<String> = (0..24).map(|n| format!("i{n:02}")).collect();
+    lab.same_list("instances", &names, &all);
+    lab.same_list("activities", &ids, &(2..26).collect::<Vec<u64>>());
+}
+
+/// The next turn, which must not hold more than a turn may.
+async fn bounded_turn(lab: &Lab, instance: &str) -> Turn {
+    let turn = lab.turn_of(instance).await;
+    let (count, sizes) = (turn.item.messages.len(), turn.item.messages.iter());
+    let bytes: usize = sizes.filter_map(WorkItem::payload).map(String::len).sum();
+    lab.expect(count <= MAX_TURN_MESSAGES, "1000 messages at most", count);
+    let is_small = count == 1 || bytes <= MAX_TURN_BYTES;
+    lab.expect(is_small, "4 MiB of messages at most, or a single one", (count, bytes));
+    turn
 }
 
 /// A commit can send many messages.
@@ -41,8 +162,14 @@ pub async fn a_commit_sends_a_thousand_messages<F: ProviderFactory>(factory: &F)
     all.orchestrator_items.clone_from(&messages);
     lab.begin_as("a", all).await;
     let turn = lab.turn_of("b").await;
-    lab.same_list("messages", &turn.item.messages, &messages);
+    let mut received = turn.item.messages.clone();
     lab.committed(&turn, first_commit("b")).await;
+    while received.len() < messages.len() {
+        let turn = lab.turn_of("b").await;
+        received.extend(turn.item.messages.clone());
+        lab.committed(&turn, commit()).await;
+    }
+    lab.same_list("messages", &received, &messages);
     lab.no_turn().await;
 }
 

@@ -338,7 +338,10 @@ macro_rules! __provider_validations {
                 G nothing_is_lost_between_executions,
             }
             big_batches {
-                G a_thousand_messages_are_one_turn,
+                G a_backlog_comes_in_bounded_turns,
+                G large_messages_come_in_bounded_turns,
+                G a_beginning_is_found_behind_a_backlog,
+                G several_at_once_are_bounded_together,
                 G a_commit_sends_a_thousand_messages,
                 G a_commit_queues_a_thousand_activities,
                 G a_commit_cancels_hundreds_of_activities,
@@ -422,6 +425,8 @@ macro_rules! __provider_validations {
                 G an_activity_whose_lock_ended_goes_behind,
                 G what_is_given_back_keeps_its_place,
                 G what_was_moved_can_still_be_given_back,
+                W what_is_left_behind_finds_who_waits,
+                W a_held_turn_holds_up_nobody,
             }
             succession {
                 G two_turns_are_one_commit,

@@ -1,6 +1,10 @@
 //! What was tried before is handed out alone, and behind what was fetchable when its lock ended: so
 //! that a process that is ended again and again uses up nobody's attempts but its own.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::ProviderFactory;
 use super::lab::{AT_ONCE, Job, Lab, Promise, lab};
 use super::words::*;
@@ -8,6 +12,8 @@ use crate::providers::{FetchedTurn, TagFilter};
 
 const TURNS: &str = "fetching-a-turn";
 const WORK: &str = "the-worker-queue";
+/// Longer than any check waits.
+const POLL: Duration = Duration::from_secs(300);
 
 /// A turn that was given back comes alone.
 pub async fn a_tried_turn_comes_alone<F: ProviderFactory>(factory: &F) {
@@ -154,6 +160,56 @@ pub async fn what_was_moved_can_still_be_given_back<F: ProviderFactory>(factory:
     lab.queue(activity("a", 4)).await;
     let (turn, job) = (lab.turn_of("a").await, lab.job().await);
     lab.same("the attempts", (turn.attempt, job.id(), job.attempt), (1, 2, 1));
+}
+
+/// What a fetch leaves behind, since it comes alone, is for the next one that waits.
+pub async fn what_is_left_behind_finds_who_waits<F: ProviderFactory>(factory: &F) {
+    let says = "an item that one fetch passes over reaches another one that waits, at once";
+    let promise = Promise { rule: "R8.146", says, section: "long-polls" };
+    let lab = lab(factory, promise).await.patient();
+    let soon = lab.patience / 4;
+    lab.send_later(start("fresh"), soon).await; // before the other one, and visible with it
+    lab.send(start("tried")).await;
+    let turn = lab.turn_of("tried").await;
+    let later = lab.abandon_orchestration_item(&turn.token, Some(soon), false).await;
+    lab.ok("abandon_orchestration_item", later);
+    let wait = || timeout(lab.patience, lab.fetch_turns(lab.lock, POLL, None, 10));
+    let (one, other) = tokio::join!(wait(), wait());
+    let mut names = Vec::new();
+    for turns in [one, other] {
+        match turns {
+            Ok(turns) => names
+                .extend(lab.ok("fetch_turns", turns).into_iter().map(|turn| turn.item.instance)),
+            Err(_) => lab.broken("both who wait to be served", names),
+        }
+    }
+    names.sort();
+    lab.same("the instances", names, ["fresh", "tried"]);
+}
+
+/// While a turn is held, others are fetched and committed, by those who wait as well.
+pub async fn a_held_turn_holds_up_nobody<F: ProviderFactory>(factory: &F) {
+    let says = "while one instance is locked and gets messages, others are served and committed";
+    let promise = Promise { rule: "R8.34", says, section: TURNS };
+    let lab = lab(factory, promise).await.patient();
+    lab.send(start("held")).await;
+    let held = lab.turn_of("held").await;
+    for number in 0..10 {
+        lab.send(raise("held", "more")).await;
+        let name = format!("i{number}");
+        let wait = timeout(lab.patience, lab.fetch_turns(lab.lock, POLL, None, 10));
+        let (turns, ()) = tokio::join!(wait, lab.send(start(&name)));
+        let Ok(turns) = turns else { lab.broken("the turn of another instance", "a wait") };
+        let turns = lab.ok("fetch_turns", turns);
+        let names: Vec<&str> = turns.iter().map(|turn| turn.item.instance.as_str()).collect();
+        lab.same("the instances", names, [name.as_str()]);
+        for turn in turns {
+            let committed = lab.commit_turn(&turn.lock_token, first_commit(&name)).await;
+            lab.expect(committed.is_ok(), "a commit beside the held turn", committed);
+        }
+    }
+    lab.committed(&held, first_commit("held")).await;
+    lab.same("the messages that came", lab.turn_of("held").await.item.messages.len(), 10);
 }
 
 /// Whatever there is, as many at a time as the store gives.

@@ -25,6 +25,7 @@ mod restart;
 mod timers;
 mod waits;
 mod queues;
+mod backlog;
 mod kv_status;
 mod management;
 mod smoke;

@@ -16,7 +16,8 @@ use super::wrapper::MutantProvider;
 const FOUND_SOON_MIN: usize = 120;
 
 /// Mutants that random operations cannot find: they are wrong about damage, which is done by hand,
-/// about waiting, which nobody does here, or about several at once, which nobody asks for here.
+/// about waiting, which nobody does here, or about several or very many at once, which
+/// nobody asks for here.
 const OUT_OF_REACH: &[&str] = &[
     "HidesDamage",
     "FailsOnDamage",
@@ -26,6 +27,10 @@ const OUT_OF_REACH: &[&str] = &[
     "WaitsForTurnsOnly",
     "MixesTriedTurns",
     "MixesTriedWork",
+    "HidesWhatItLeaves",
+    "ShowsWholeBacklog",
+    "LeavesBeginningBehind",
+    "ForgetsFetchBytes",
 ];
 
 /// These do all their work in this thread, so more threads than cores do not help.

@@ -172,8 +172,14 @@ mutants! {
     /// The instance with the newest message is served first.
     FetchesNewestTurn => "instance_locking::test_cross_instance_lock_isolation",
 
+    /// A turn shows all messages of its instance, however many.
+    ShowsWholeBacklog => "big_batches::a_backlog_comes_in_bounded_turns",
+    /// The message that begins an execution is left behind the backlog.
+    LeavesBeginningBehind => "big_batches::a_beginning_is_found_behind_a_backlog",
     /// Turns that were tried before come together with others.
     MixesTriedTurns => "tried::a_tried_turn_comes_alone",
+    /// What a fetch of several turns leaves behind is not to be seen for an hour.
+    HidesWhatItLeaves => "tried::what_is_left_behind_finds_who_waits",
     /// A turn whose lock ran out comes first again.
     KeepsPlaceOfLostTurns => "tried::a_turn_whose_lock_ended_goes_behind",
     /// A turn that was given back goes behind the others.
@@ -232,6 +238,8 @@ mutants! {
     LooksAtFirstTagOnly => "several_at_once::several_activities_fit_the_tags",
     /// A fetch of several activities waits until there are so many.
     WaitsForSeveral => "several_at_once::several_wait_for_the_first_only",
+    /// A fetch of several activities has them all, however large they are.
+    ForgetsFetchBytes => "big_batches::several_at_once_are_bounded_together",
     /// Activities that were tried before come together with others.
     MixesTriedWork => "tried::a_tried_activity_comes_alone",
     /// An activity whose lock ran out comes first again.

@@ -6,6 +6,7 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, FetchedTurn, KvEntry, OrchestrationItem, Provider, ProviderError,
     WorkItem,
 };
+use duroxide::runtime::limits::MAX_FETCH_BYTES;
 use semver::{Prerelease, Version};
 
 use super::list::Mutant;
@@ -22,14 +23,19 @@ impl MutantProvider {
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let mixes = self.is(Mutant::MixesTriedTurns);
-        let max = if mixes || self.mutant.is_none() { max } else { max.min(1) };
-        let mut all = Vec::new();
+        let hides = self.is(Mutant::HidesWhatItLeaves);
+        let max = if mixes || hides || self.mutant.is_none() { max } else { max.min(1) };
+        let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         while all.len() < max
             && let Some(turn) = self.fetch_turn(lock, poll, filter).await?
         {
             let is_tried = 1 < turn.attempt_count && !mixes;
-            if is_tried && !all.is_empty() {
-                self.inner.abandon_orchestration_item(&turn.lock_token, None, true).await?;
+            let bytes: usize = turn.item.messages.iter().map(WorkItem::payload_bytes).sum();
+            let is_too_much = !all.is_empty() && room < bytes;
+            room -= if all.is_empty() { 0 } else { bytes.min(room) };
+            if (is_tried || is_too_much) && !all.is_empty() {
+                let hidden = hides.then_some(LONG);
+                self.inner.abandon_orchestration_item(&turn.lock_token, hidden, true).await?;
                 break;
             }
             all.push(turn);
@@ -190,6 +196,14 @@ impl MutantProvider {
                 rows.sort_by_key(|row| (row.attempts, row.sequence));
                 item.messages = rows.into_iter().map(|row| row.item).collect();
             }
+            Some(Mutant::ShowsWholeBacklog) => {
+                let rows = self.inner.snapshot().orchestrator_queue.into_iter();
+                let ours = rows.filter(|row| row.instance == item.instance);
+                item.messages = ours.map(|row| row.item).collect();
+            }
+            Some(Mutant::LeavesBeginningBehind) if 100 < item.messages.len() => {
+                item.messages.pop_if(|last| last.is_start());
+            }
             Some(Mutant::ReversesBatch) => item.messages.reverse(),
             Some(Mutant::ShowsFirstMessageOnly) => item.messages.truncate(1),
             Some(Mutant::FetchesFirstHistory) => {
@@ -235,7 +249,8 @@ impl MutantProvider {
             Some(Mutant::NeverCountsGivenBackTurns) => ignore_attempt = true,
             Some(Mutant::MovesGivenBackTurns) if delay.is_none() && !ignore_attempt => {
                 // A lock that runs out moves its turn.
-                if self.inner.renew_orchestration_item_lock(token, Duration::ZERO).await.is_ok() {
+                let moved = self.inner.renew_orchestration_item_lock(token, Duration::ZERO).await;
+                if moved.is_ok() {
                     return Ok(());
                 }
             }

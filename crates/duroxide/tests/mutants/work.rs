@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use duroxide::providers::{Provider, ProviderError, SessionFetchConfig, TagFilter, WorkItem};
 
+use duroxide::runtime::limits::MAX_FETCH_BYTES;
+
 use super::list::Mutant;
 use super::wrapper::{LONG, MutantProvider};
 
@@ -33,14 +35,17 @@ impl MutantProvider {
         max: usize,
     ) -> Result<Vec<Job>, ProviderError> {
         let max = max + usize::from(self.is(Mutant::FetchesOneTooMany));
-        let (mut all, mut tags) = (Vec::new(), tags.clone());
+        let (mut all, mut tags, mut room) = (Vec::new(), tags.clone(), MAX_FETCH_BYTES);
         while all.len() < max
             && let Some(job) = self.wrong_work_fetch(lock, poll, session, &tags).await?
         {
             let in_session =
                 matches!(&job.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
             let is_tried = 1 < job.2 && !self.is(Mutant::MixesTriedWork);
-            if is_tried && !all.is_empty() {
+            let bytes = if all.is_empty() { 0 } else { job.0.payload_bytes() };
+            let is_too_much = room < bytes && !self.is(Mutant::ForgetsFetchBytes);
+            room = room.saturating_sub(bytes);
+            if (is_tried || is_too_much) && !all.is_empty() {
                 self.inner.abandon_work_item(&job.1, None, true).await?;
                 break;
             }

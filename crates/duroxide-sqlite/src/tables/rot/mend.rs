@@ -139,6 +139,16 @@ pub(crate) fn mend_work(c: Db<'_>) -> Sql<usize> {
             [],
         )?;
     rows += run(c, concat!("DELETE FROM sessions WHERE ", bad_session!()), [])?;
+    rows += run(
+        c,
+        concat!(
+            "UPDATE work SET holder = ",
+            holder_by_session!(),
+            " WHERE holder IS NOT ",
+            holder_by_session!()
+        ),
+        [],
+    )?;
     Ok(rows)
 }
 

@@ -145,6 +145,12 @@ macro_rules! owner_of_payload {
     };
 }
 
+macro_rules! holder_by_session {
+    () => {
+        "(SELECT s.owner FROM sessions s WHERE s.id = work.session AND s.lapsed IS 0)"
+    };
+}
+
 macro_rules! bad_work {
     () => {
         concat!(
@@ -153,7 +159,9 @@ macro_rules! bad_work {
             " OR NOT ",
             is_position!("position"),
             " OR typeof(wake_at) NOT IN ('integer', 'null')
-             OR NOT ",
+             OR holder IS NOT ",
+            holder_by_session!(),
+            " OR NOT ",
             is_secret!("token"),
             " OR (",
             is_clear!(),
@@ -175,7 +183,8 @@ macro_rules! bad_mailbox {
             "typeof(state) <> 'integer' OR state NOT IN (0, 1, 2, 3, 4)
              OR typeof(head) NOT IN ('integer', 'null') OR typeof(wake_at) NOT IN ('integer', 'null')
              OR typeof(node) NOT IN ('integer', 'null') OR pin IS NULL OR NOT ", is_pin!("pin"),
-            " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")",
+            " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")
+             OR typeof(upto) NOT IN ('integer', 'null') OR typeof(extra) NOT IN ('integer', 'null')",
             " OR NOT ", is_secret!("token"), " OR (state = 1) <> (head IS NOT NULL)
              OR (state IN (2, 3) AND wake_at IS NULL) OR (state = 2 AND token IS NULL)
              OR (state = 0 AND EXISTS (SELECT 1 FROM messages m WHERE m.instance = mailboxes.instance)
@@ -189,7 +198,7 @@ macro_rules! bad_mailbox {
 macro_rules! bad_session {
     () => {
         "typeof(id) <> 'text' OR typeof(owner) <> 'text' OR typeof(until) <> 'integer'
-         OR typeof(last_activity) <> 'integer'"
+         OR typeof(last_activity) <> 'integer' OR lapsed NOT IN (0, 1)"
     };
 }
 

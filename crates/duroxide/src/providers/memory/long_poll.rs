@@ -29,14 +29,15 @@ pub(super) struct Work;
 impl Line for Turns {
     type Wants = TurnWants;
     type Key = Id;
-    type Taken = FetchedTurn;
+    /// A turn, and the bytes of its messages.
+    type Taken = (FetchedTurn, usize);
 
     fn take(
         state: &mut State,
         wants: &TurnWants,
         new_token: impl FnOnce() -> String,
         now: u64,
-    ) -> Option<(Id, FetchedTurn)> {
+    ) -> Option<(Id, (FetchedTurn, usize))> {
         state.take_turn(wants, new_token, now)
     }
 

@@ -1,10 +1,11 @@
 //! The messages of one instance: those to be read, those not yet due, and who reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
 use duroxide_core::model::WorkItem;
+use duroxide_core::model::limits::{MAX_TURN_BYTES, MAX_TURN_MESSAGES};
 
 /// A queued message.
 #[derive(Debug)]
@@ -12,6 +13,30 @@ pub(super) struct Message {
     pub(super) item: WorkItem,
     pub(super) visible_at: u64,
     pub(super) attempts: u32,
+}
+
+impl Message {
+    fn bytes(&self) -> usize {
+        self.item.payload_bytes()
+    }
+}
+
+/// Messages for one turn.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// In queue order.
+    pub(super) sequences: Vec<u64>,
+    pub(super) bytes: usize,
+    /// Whether one of them was fetched before (R8.146).
+    pub(super) is_tried: bool,
+}
+
+impl Batch {
+    fn add(&mut self, sequence: u64, message: &Message) {
+        self.sequences.push(sequence);
+        self.bytes += message.bytes();
+        self.is_tried |= 0 < message.attempts;
+    }
 }
 
 /// The lock of an instance. It stays after it ran out, until somebody else takes the instance:
@@ -60,7 +85,7 @@ pub(super) struct Mailbox {
     pub(super) lock: Option<Lock>,
     /// Position behind those that were fetchable when a lock was found to have run out (R8.146).
     moved_to: Option<u64>,
-    visible_starts: usize,
+    visible_starts: BTreeSet<u64>,
     visible_queue_messages: usize,
     hidden_starts: usize,
 }
@@ -72,7 +97,9 @@ impl Mailbox {
             self.hidden_starts += usize::from(message.item.is_start());
             self.hidden.insert((message.visible_at, sequence), message);
         } else {
-            self.visible_starts += usize::from(message.item.is_start());
+            if message.item.is_start() {
+                self.visible_starts.insert(sequence);
+            }
             self.visible_queue_messages += usize::from(is_queue_message(&message.item));
             self.visible.insert(sequence, message);
         }
@@ -97,17 +124,62 @@ impl Mailbox {
         ran_out
     }
 
-    /// Locks all visible messages and counts the attempt (R8.21). Returns them with the highest
-    /// attempt count (R8.22).
-    pub(super) fn lock(&mut self, token: String, until: u64) -> (Vec<WorkItem>, u32) {
-        let mut max_attempts = 0;
-        for message in self.visible.values_mut() {
-            message.attempts = message.attempts.saturating_add(1);
-            max_attempts = max_attempts.max(message.attempts);
+    /// The messages that the next turn has: the oldest ones, as many as it may have, and in any case
+    /// the one that begins its execution (R8.21, R8.147).
+    pub(super) fn next_batch(&self, is_known: bool) -> Batch {
+        let beginning = self.beginning(is_known);
+        let beginning_bytes =
+            beginning.and_then(|first| self.visible.get(&first)).map_or(0, Message::bytes);
+        let mut batch = Batch::default();
+        for (sequence, message) in &self.visible {
+            let is_beginning = beginning == Some(*sequence);
+            let is_missing = beginning.is_some_and(|first| *sequence < first);
+            let (count, bytes) = match is_missing {
+                true => (1, beginning_bytes),
+                false => (0, 0),
+            };
+            let is_full = MAX_TURN_MESSAGES < batch.sequences.len() + count + 1
+                || MAX_TURN_BYTES < batch.bytes + bytes + message.bytes();
+            let is_only = batch.sequences.is_empty() && !is_missing;
+            if is_full && !is_beginning && !is_only {
+                if let Some(first) = beginning.filter(|_| is_missing) {
+                    batch.add(first, &self.visible[&first]);
+                }
+                break;
+            }
+            batch.add(*sequence, message);
         }
-        let batch = self.visible.keys().copied().collect();
+        batch
+    }
+
+    /// The message without which a turn can do nothing: the one that begins the next execution, or,
+    /// for an instance that does not exist, its start.
+    fn beginning(&self, is_known: bool) -> Option<u64> {
+        let is_next = |sequence: &&u64| {
+            let message = self.visible.get(sequence);
+            message.is_some_and(|m| matches!(m.item, WorkItem::ContinueAsNew { .. }))
+        };
+        let next = self.visible_starts.iter().find(is_next);
+        next.or_else(|| self.visible_starts.first().filter(|_| !is_known)).copied()
+    }
+
+    /// Locks these messages and counts the attempt (R8.21). Returns them with the highest attempt
+    /// count (R8.22).
+    pub(super) fn lock(
+        &mut self,
+        batch: Vec<u64>,
+        token: String,
+        until: u64,
+    ) -> (Vec<WorkItem>, u32) {
+        let (mut items, mut max_attempts) = (Vec::with_capacity(batch.len()), 0);
+        for sequence in &batch {
+            if let Some(message) = self.visible.get_mut(sequence) {
+                message.attempts = message.attempts.saturating_add(1);
+                max_attempts = max_attempts.max(message.attempts);
+                items.push(message.item.clone());
+            }
+        }
         self.lock = Some(Lock { token, held_until: Some(until), ran_out_at: None, batch });
-        let items = self.visible.values().map(|message| message.item.clone()).collect();
         (items, max_attempts)
     }
 
@@ -131,7 +203,7 @@ impl Mailbox {
 
     /// Whether a start is among the messages, visible or not.
     pub(super) fn has_start(&self) -> bool {
-        0 < self.visible_starts + self.hidden_starts
+        !self.visible_starts.is_empty() || 0 < self.hidden_starts
     }
 
     /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the
@@ -174,7 +246,7 @@ impl Mailbox {
         }
         match standing {
             Standing::Known(pin) => Readiness::Runnable { pin: pin.clone(), position },
-            Standing::Unknown if 0 < self.visible_starts => {
+            Standing::Unknown if !self.visible_starts.is_empty() => {
                 Readiness::Runnable { pin: None, position }
             }
             Standing::Unknown if 0 < self.hidden_starts => Readiness::Resting,
@@ -202,11 +274,6 @@ impl Mailbox {
     /// Nothing is left that could be fetched, so nothing stands anywhere.
     pub(super) fn forget_position(&mut self) {
         self.moved_to = None;
-    }
-
-    /// Whether what a fetch would give has been fetched before (R8.146).
-    pub(super) fn is_tried(&self) -> bool {
-        self.visible.values().any(|message| 0 < message.attempts)
     }
 
     /// Until when the lock holds, if it does.
@@ -242,7 +309,7 @@ impl Mailbox {
 
     fn take(&mut self, sequence: u64) -> Option<Message> {
         let message = self.visible.remove(&sequence)?;
-        self.visible_starts -= usize::from(message.item.is_start());
+        self.visible_starts.remove(&sequence);
         self.visible_queue_messages -= usize::from(is_queue_message(&message.item));
         Some(message)
     }

@@ -8,7 +8,7 @@ use semver::Version;
 use duroxide_core::model::WorkItem;
 
 use super::instances::Id;
-use super::mailbox::{Mailbox, Message, Readiness, Standing};
+use super::mailbox::{Batch, Mailbox, Message, Readiness, Standing};
 use crate::providers::Refusal;
 
 /// All messages for orchestrations.
@@ -83,14 +83,20 @@ impl OrchestrationQueue {
         heads.min_by_key(|(position, _)| **position).map(|(_, id)| Id::clone(id))
     }
 
-    /// Locks an instance with its visible messages (R8.21): the messages and the attempt count.
-    pub(super) fn lock(&mut self, id: &Id, token: &str, until: u64) -> (Vec<WorkItem>, u32) {
+    /// Locks an instance with these messages (R8.21): the messages and the attempt count.
+    pub(super) fn lock(
+        &mut self,
+        id: &Id,
+        batch: Batch,
+        token: &str,
+        until: u64,
+    ) -> (Vec<WorkItem>, u32) {
         let Some(slot) = self.slots.get_mut(id) else { return (Vec::new(), 0) };
         if let Some(outlived) = slot.mailbox.lock.take() {
             self.tokens.remove(&outlived.token);
         }
         self.tokens.insert(token.to_owned(), Id::clone(id));
-        slot.mailbox.lock(token.to_owned(), until)
+        slot.mailbox.lock(batch.sequences, token.to_owned(), until)
     }
 
     /// The instance locked with this token, whether or not the lock ran out (R8.67).
@@ -188,9 +194,9 @@ impl OrchestrationQueue {
         }
     }
 
-    /// Whether what a fetch of this instance would give has been fetched before.
-    pub(super) fn is_tried(&self, id: &Id) -> bool {
-        self.mailbox(id).is_some_and(Mailbox::is_tried)
+    /// What a fetch of this instance would give (R8.147).
+    pub(super) fn next_batch(&self, id: &Id, is_known: bool) -> Batch {
+        self.mailbox(id).map(|mailbox| mailbox.next_batch(is_known)).unwrap_or_default()
     }
 
     /// Removes a mailbox with its lock; how many messages it had.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 
 use super::long_poll::{Turns, Work, poll};
@@ -35,7 +36,7 @@ impl Provider for MemoryProvider {
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
         let wants = turn_wants(lock_timeout, filter, true);
         let turn = self.poll_turn(wants.as_ref(), poll_timeout).await;
-        Ok(turn.map(|turn| (turn.item, turn.lock_token, turn.attempt_count)))
+        Ok(turn.map(|(turn, _)| (turn.item, turn.lock_token, turn.attempt_count)))
     }
 
     async fn ack_orchestration_item(
@@ -224,7 +225,7 @@ impl Provider for MemoryProvider {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
         let wants = turn_wants(lock_timeout, filter, false);
-        Ok(self.poll_turn(wants.as_ref(), poll_timeout).await)
+        Ok(self.poll_turn(wants.as_ref(), poll_timeout).await.map(|(turn, _)| turn))
     }
 
     async fn fetch_turns(
@@ -238,14 +239,15 @@ impl Provider for MemoryProvider {
         let mut wants = turn_wants(lock_timeout, filter, false);
         let mut patience = poll_timeout;
         while turns.len() < max
-            && let Some(turn) = self.poll_turn(wants.as_ref(), patience).await
+            && let Some((turn, bytes)) = self.poll_turn(wants.as_ref(), patience).await
         {
             let is_tried = 1 < turn.attempt_count;
             turns.push(turn);
             if is_tried {
                 break;
             }
-            wants = wants.map(|wants| TurnWants { in_company: true, ..wants });
+            let left = |room: Option<usize>| room.map_or(MAX_FETCH_BYTES, |room| room - bytes);
+            wants = wants.map(|wants| TurnWants { room: Some(left(wants.room)), ..wants });
             patience = Duration::ZERO;
         }
         Ok(turns)
@@ -265,12 +267,13 @@ impl Provider for MemoryProvider {
         while all.len() < max
             && let Some(work) = self.poll_work(&wants, patience).await
         {
-            let is_last = is_bound(&work.0) || 1 < work.2;
+            let (is_last, bytes) = (is_bound(&work.0) || 1 < work.2, work.0.payload_bytes());
             all.push(work);
             if is_last {
                 break;
             }
-            (wants.in_company, patience) = (true, Duration::ZERO);
+            let room = wants.room.map_or(MAX_FETCH_BYTES, |room| room - bytes);
+            (wants.room, patience) = (Some(room), Duration::ZERO);
         }
         Ok(all)
     }
@@ -366,7 +369,7 @@ impl MemoryProvider {
         &self,
         wants: Option<&TurnWants>,
         poll_timeout: Duration,
-    ) -> Option<FetchedTurn> {
+    ) -> Option<(FetchedTurn, usize)> {
         let Some(wants) = wants else {
             tokio::time::sleep(poll_timeout).await;
             return None;
@@ -386,7 +389,7 @@ fn turn_wants(
         Some(filter) => Some(filter.supported_duroxide_versions.first()?.clone()),
         None => None,
     };
-    Some(TurnWants { lock_ms: millis(lock_timeout), pins, with_history, in_company: false })
+    Some(TurnWants { lock_ms: millis(lock_timeout), pins, with_history, room: None })
 }
 
 fn work_wants(
@@ -398,7 +401,7 @@ fn work_wants(
         lock_ms: millis(lock_timeout),
         tags: tag_filter.clone(),
         session: session.cloned(),
-        in_company: false,
+        room: None,
     }
 }
 

@@ -140,7 +140,7 @@ impl State {
         self.instances.shared_id(id).unwrap_or_else(|| Id::from(id))
     }
 
-    fn standing(&self, id: &str) -> Standing {
+    pub(super) fn standing(&self, id: &str) -> Standing {
         match self.instances.get(id) {
             Some(instance) if instance.row.is_some() => {
                 Standing::Known(instance.current().and_then(|(_, e)| e.pin.clone()))

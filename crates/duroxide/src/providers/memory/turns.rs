@@ -5,6 +5,7 @@ use semver::Version;
 use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::instances::{Id, Instance};
+use super::mailbox::Standing;
 use super::state::State;
 use crate::providers::Refusal;
 use crate::providers::{FetchedTurn, OrchestrationItem, SemverRange};
@@ -19,9 +20,9 @@ pub(super) struct TurnWants {
     /// Pins it can replay; `None` is all (R8.90).
     pub(super) pins: Option<SemverRange>,
     pub(super) with_history: bool,
-    /// Whether it is to be handed out together with others: then nothing that was tried before
-    /// (R8.146).
-    pub(super) in_company: bool,
+    /// If it is to be handed out together with others: how many bytes there is room for (R8.147);
+    /// and then nothing that was tried before (R8.146).
+    pub(super) room: Option<usize>,
 }
 
 impl TurnWants {
@@ -41,16 +42,19 @@ impl State {
         wants: &TurnWants,
         new_token: impl FnOnce() -> String,
         now: u64,
-    ) -> Option<(Id, FetchedTurn)> {
+    ) -> Option<(Id, (FetchedTurn, usize))> {
         self.bury_undeliverable(now);
         self.move_turns_behind(now);
         let id = self.messages.oldest_runnable(|pin| wants.accepts(pin))?;
-        if wants.in_company && self.messages.is_tried(&id) {
+        let is_known = self.standing(&id) != Standing::Unknown;
+        let batch = self.messages.next_batch(&id, is_known);
+        if wants.room.is_some_and(|room| batch.is_tried || room < batch.bytes) {
             return None;
         }
+        let bytes = batch.bytes;
         let lock_token = new_token();
         let until = now.saturating_add(wants.lock_ms);
-        let (messages, attempt_count) = self.messages.lock(&id, &lock_token, until);
+        let (messages, attempt_count) = self.messages.lock(&id, batch, &lock_token, until);
         self.settle(&id, now);
 
         let instance = self.instances.get(&id);
@@ -70,7 +74,7 @@ impl State {
             incarnation: if lived == 0 { first } else { lived },
             history_included: wants.with_history || last_event_id == 0,
         };
-        Some((id, turn))
+        Some((id, (turn, bytes)))
     }
 
     /// Moves the instances whose locks ran out behind all others (R8.146).

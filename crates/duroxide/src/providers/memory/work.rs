@@ -18,9 +18,9 @@ pub(super) struct WorkWants {
     pub(super) lock_ms: u64,
     pub(super) tags: TagFilter,
     pub(super) session: Option<SessionFetchConfig>,
-    /// Whether it is to be handed out together with others: then nothing that was tried before
-    /// (R8.146).
-    pub(super) in_company: bool,
+    /// If it is to be handed out together with others: how many bytes there is room for (R8.147);
+    /// and then nothing that was tried before (R8.146).
+    pub(super) room: Option<usize>,
 }
 
 /// A locked activity.
@@ -62,7 +62,9 @@ impl State {
     ) -> Option<(u64, TakenWork)> {
         self.work.move_behind();
         let (_, sequence) = self.work.oldest(wants)?;
-        if wants.in_company && self.work.rows.get(&sequence).is_some_and(|row| 0 < row.attempts) {
+        let found = self.work.rows.get(&sequence)?;
+        let unfit = |room| 0 < found.attempts || room < found.item.payload_bytes();
+        if wants.room.is_some_and(unfit) {
             return None;
         }
         let token = new_token();
