@@ -175,7 +175,8 @@ CREATE TABLE duroxide.session (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX session_owner ON duroxide.session USING hash (owner);
 CREATE INDEX session_until ON duroxide.session (until);
-CREATE INDEX session_parked ON duroxide.session (until) WHERE parked;
+-- Who asks by owner does not say anything about `until`, and so cannot be led to the first of these.
+CREATE INDEX session_parked ON duroxide.session (until) WHERE parked AND until > 0;
 CREATE INDEX session_parked_owner ON duroxide.session
     (hashtextextended(owner, 0), hashtextextended(id, 0)) WHERE parked;
 
