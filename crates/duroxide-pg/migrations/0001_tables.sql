@@ -109,6 +109,8 @@ CREATE INDEX message_parent ON duroxide.message USING hash (parent) WHERE parent
 
 -- Starts are looked for among any number of others.
 CREATE INDEX message_start ON duroxide.message (instance, seq) WHERE kind = 1;
+CREATE INDEX message_next_execution ON duroxide.message (instance, seq)
+    WHERE kind = 1 AND starts_with(payload, '{"ContinueAsNew"');
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
 -- Messages that are not due yet, in the order in which they will be.
