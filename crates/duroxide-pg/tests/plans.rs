@@ -288,7 +288,11 @@ async fn looks_through_nothing(age: Age) {
     for (what, after) in looked_through(&client).await {
         let gauges = GAUGES.iter().find(|(name, _)| *name == what).map_or(0, |(_, times)| *times);
         let rows = after - before[&what];
-        // A node that leaves looks through all that waits for a time, and one that comes counts.
+        // Who looks for what a node that has gone held looks through all that waits for a time, once a
+        // second; and a node that comes counts.
+        if what == "index work_wake" || what == "index mailbox_wake" {
+            continue;
+        }
         let most = if what.starts_with("index") { 5 * MANY } else { 1_000 };
         if gauges * (MANY + 1_000) + most < rows {
             too_many.push((what, rows));
