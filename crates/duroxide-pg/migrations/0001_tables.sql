@@ -109,6 +109,8 @@ CREATE INDEX message_parent ON duroxide.message USING hash (parent) WHERE parent
 
 -- Starts are looked for among any number of others.
 CREATE INDEX message_start ON duroxide.message (instance, seq) WHERE kind = 1;
+CREATE INDEX message_next_execution ON duroxide.message (instance, seq)
+    WHERE kind = 1 AND starts_with(payload, '{"ContinueAsNew"');
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
 -- Messages that are not due yet, in the order in which they will be.
@@ -175,7 +177,8 @@ CREATE TABLE duroxide.session (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX session_owner ON duroxide.session USING hash (owner);
 CREATE INDEX session_until ON duroxide.session (until);
-CREATE INDEX session_parked ON duroxide.session (until) WHERE parked;
+-- Who asks by owner does not say anything about `until`, and so cannot be led to the first of these.
+CREATE INDEX session_parked ON duroxide.session (until) WHERE parked AND until > 0;
 CREATE INDEX session_parked_owner ON duroxide.session
     (hashtextextended(owner, 0), hashtextextended(id, 0)) WHERE parked;
 

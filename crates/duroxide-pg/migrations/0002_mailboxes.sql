@@ -9,8 +9,9 @@
 -- somebody else brings into being at the same moment: that one waits for nobody any more.
 --
 -- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
--- bitmap scans, sorts, hash joins, merge joins and custom plans are off, where there is another way:
--- connections that call them see to that.
+-- bitmap scans, hash joins, merge joins, materialization and custom plans are off: connections that
+-- call them see to that. Rows are looked up one by one for what is given in arrays: in a subquery with
+-- a limit where it is a join, since a table that was empty once is as well looked through.
 
 -- The time, by the clock that decides everything.
 CREATE FUNCTION duroxide.now_ms() RETURNS bigint

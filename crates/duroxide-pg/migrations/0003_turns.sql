@@ -132,8 +132,8 @@ BEGIN
 END
 $body$;
 
--- The messages of a turn if not all of them can be (R8.147): the oldest, at least one; the start of an
--- instance that is not known in any case.
+-- The messages of a turn if not all of them can be (R8.147): the oldest, at least one; and in any case
+-- that which begins the next execution, or the start of an instance that is not known.
 CREATE FUNCTION duroxide.bounded_batch(
     p_key bigint, OUT seqs bigint[], OUT bytes bigint, OUT is_tried boolean)
 LANGUAGE plpgsql AS $body$
@@ -142,9 +142,13 @@ DECLARE
     v_start bigint;
     v_start_bytes bigint := 0;
 BEGIN
-    SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes
-    FROM duroxide.message q JOIN duroxide.mailbox m ON m.instance = q.instance
-    WHERE q.instance = p_key AND q.kind = 1 AND NOT m.known ORDER BY q.seq LIMIT 1;
+    SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes FROM duroxide.message q
+    WHERE q.instance = p_key AND q.kind = 1 AND starts_with(q.payload, '{"ContinueAsNew"')
+    ORDER BY q.seq LIMIT 1;
+    IF v_start IS NULL AND NOT (SELECT m.known FROM duroxide.mailbox m WHERE m.instance = p_key) THEN
+        SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes FROM duroxide.message q
+        WHERE q.instance = p_key AND q.kind = 1 ORDER BY q.seq LIMIT 1;
+    END IF;
     SELECT array_agg(o.seq ORDER BY o.seq), sum(o.bytes), bool_or(o.attempts > 0)
     INTO seqs, bytes, is_tried
     FROM (

@@ -80,7 +80,9 @@ BEGIN
         SELECT u.*, e.instance IS NULL AS is_new, p.id AS pin_id
         FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
             u(key, number, started, outcome, status, output, pin)
-        LEFT JOIN duroxide.execution e ON e.instance = u.key AND e.number = u.number
+        LEFT JOIN LATERAL (
+            SELECT x.instance FROM duroxide.execution x
+            WHERE x.instance = u.key AND x.number = u.number LIMIT 1) e ON true
         LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"),
     changed AS (
         UPDATE duroxide.execution e SET
@@ -92,7 +94,9 @@ BEGIN
             outcome = greatest(u.outcome, e.outcome),
             pin = coalesce(u.pin_id, e.pin)
         FROM given u
-        WHERE NOT u.is_new AND e.instance = u.key AND e.number = u.number
+        -- What is said twice lets no plan go through all of them.
+        WHERE e.instance = ANY (p_keys)
+        AND NOT u.is_new AND e.instance = u.key AND e.number = u.number
         AND coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL)
     INSERT INTO duroxide.execution
         (instance, number, status, pin, started_at, completed_at, started, outcome, output)

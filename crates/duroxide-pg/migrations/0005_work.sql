@@ -95,7 +95,8 @@ DECLARE
     v_ids text[];
 BEGIN
     v_ids := array(
-        SELECT s.id FROM duroxide.session s WHERE s.parked AND s.until <= p_now
+        SELECT s.id FROM duroxide.session s
+        WHERE s.parked AND s.until > 0 AND s.until <= p_now
         ORDER BY s.until LIMIT 100 FOR UPDATE SKIP LOCKED);
     UPDATE duroxide.work w SET parked = false WHERE w.seq IN (
         SELECT o.seq FROM unnest(v_ids) u(id) CROSS JOIN LATERAL (
@@ -229,7 +230,7 @@ BEGIN
             WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
             ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
         OR (SELECT s.until FROM duroxide.session s
-            WHERE s.parked ORDER BY s.until LIMIT 1) <= p_now IS TRUE
+            WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) <= p_now IS TRUE
         OR (SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
             AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
             ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL;
@@ -256,7 +257,7 @@ BEGIN
         RETURN;
     END IF;
     IF (SELECT s.until FROM duroxide.session s
-        WHERE s.parked ORDER BY s.until LIMIT 1) <= p_now THEN
+        WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) <= p_now THEN
         PERFORM duroxide.unpark(p_now);
     END IF;
     LOOP
@@ -320,6 +321,7 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
+    v_places bigint[];
     v_first bigint;
     v_before bigint;
     v_room bigint;
@@ -353,20 +355,22 @@ BEGIN
     IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
         -- A batch ends before one that was tried, or is this one alone, and where it gets too large.
         SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
+            array_agg(c.position ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
             min(c.position) FILTER (WHERE c.n = 1),
             min(c.position) FILTER (WHERE c.n = p_max OR NOT c.fits),
             duroxide.fetch_bytes() - coalesce(max(c.bytes) FILTER (WHERE c.fits), 0),
             coalesce(bool_or(NOT c.fits AND c.n > 1), false)
-        INTO v_seqs, v_first, v_before, v_room, v_is_cut
+        INTO v_seqs, v_places, v_first, v_before, v_room, v_is_cut
         FROM (
             SELECT o.*, NOT o.are_tried AND coalesce(o.bytes <= duroxide.fetch_bytes(), true) AS fits
             FROM (
                 SELECT u.seq, u.n, w.position,
                     bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried,
-                    sum(CASE WHEN u.n > 1 THEN octet_length(w.payload) END) OVER (ORDER BY u.n)
-                        AS bytes
+                    sum(CASE WHEN u.n > 1 THEN w.bytes END) OVER (ORDER BY u.n) AS bytes
                 FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
-                JOIN duroxide.work w ON w.seq = u.seq) o) c;
+                CROSS JOIN LATERAL (
+                    SELECT r.position, r.attempts, octet_length(r.payload) AS bytes
+                    FROM duroxide.work r WHERE r.seq = u.seq LIMIT 1) w) o) c;
         v_seqs := coalesce(v_seqs, '{}');
     END IF;
     IF p_owner IS NOT NULL THEN
@@ -376,9 +380,8 @@ BEGIN
         IF v_bound.place IS NOT NULL THEN
             v_is_cut := true;
             v_seqs := array(
-                SELECT u.seq FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
-                JOIN duroxide.work w ON w.seq = u.seq
-                WHERE w.position < v_bound.place ORDER BY u.n);
+                SELECT u.seq FROM unnest(v_seqs, v_places) WITH ORDINALITY u(seq, place, n)
+                WHERE u.place < v_bound.place ORDER BY u.n);
             IF NOT (v_bound.is_alone AND cardinality(v_seqs) > 0) THEN
                 v_seqs := v_seqs || v_bound.seq;
             END IF;

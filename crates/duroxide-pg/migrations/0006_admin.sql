@@ -20,7 +20,10 @@ BEGIN
     RETURN (
         SELECT i.id FROM unnest(p_ids) WITH ORDINALITY u(id, n)
         JOIN duroxide.instance i ON i.id = u.id COLLATE "C"
-        JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution
+        -- Of each: not to be found among all that run.
+        CROSS JOIN LATERAL (
+            SELECT x.status FROM duroxide.execution x
+            WHERE x.instance = i.key AND x.number = i.execution LIMIT 1) e
         WHERE i.name IS NOT NULL AND e.status = 'Running' ORDER BY u.n LIMIT 1);
 END
 $body$;
@@ -93,6 +96,7 @@ SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan 
 DECLARE
     v_keys bigint[];
     v_queued bigint[];
+    v_work bigint[];
     v_nobody bigint[];
     v_count bigint;
 BEGIN
@@ -138,10 +142,9 @@ BEGIN
     DELETE FROM duroxide.hidden q WHERE q.instance = ANY (v_keys);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     messages := messages + v_count;
-    DELETE FROM duroxide.work w USING (
-        SELECT o.seq FROM duroxide.work o WHERE o.instance = ANY (v_keys)
-        ORDER BY o.seq FOR UPDATE) d
-    WHERE w.seq = d.seq;
+    v_work := array(SELECT w.seq FROM duroxide.work w WHERE w.instance = ANY (v_keys));
+    PERFORM FROM duroxide.work w WHERE w.seq = ANY (v_work) ORDER BY w.seq FOR UPDATE;
+    DELETE FROM duroxide.work w WHERE w.seq = ANY (v_work);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     messages := messages + v_count;
     DELETE FROM duroxide.execution e WHERE e.instance = ANY (v_keys);

@@ -70,8 +70,9 @@ impl Store {
         const READ: &str = "SELECT e.status, e.output, e.started_at, e.completed_at, (
                  SELECT count(*) FROM duroxide.history h
                  WHERE h.instance = e.instance AND h.execution = e.number)
-             FROM duroxide.instance i JOIN duroxide.execution e ON e.instance = i.key
-             WHERE i.id = $1 AND e.number = $2";
+             FROM duroxide.execution e
+             WHERE e.instance = (SELECT i.key FROM duroxide.instance i WHERE i.id = $1)
+             AND e.number = $2";
         let rows = self.pool.query(READ, &[&pack(instance), &id_in(number)]).await?;
         let unknown = || Refusal::UnknownExecution(instance.to_owned(), number);
         let row = rows.first().ok_or_else(unknown)?;
@@ -110,16 +111,7 @@ impl Store {
 
     /// Instances, executions and events.
     pub(crate) async fn totals(&self) -> Result<SystemMetrics, Failure> {
-        const READ: &str = "SELECT
-                 (SELECT count(*) FROM duroxide.instance WHERE name IS NOT NULL),
-                 (SELECT count(*) FROM duroxide.execution),
-                 (SELECT count(*) FROM duroxide.history),
-                 count(*) FILTER (WHERE e.status = 'Running'),
-                 count(*) FILTER (WHERE e.status = 'Completed'),
-                 count(*) FILTER (WHERE e.status = 'Failed')
-             FROM duroxide.instance i
-             JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution
-             WHERE i.name IS NOT NULL";
+        const READ: &str = "SELECT * FROM duroxide.totals()";
         let rows = self.pool.query(READ, &[]).await?;
         let number = |column| rows.first().map_or(0, |row| ms_out(row.get(column)));
         Ok(SystemMetrics {
@@ -140,15 +132,7 @@ impl Store {
 
     /// Rows that no valid lock covers.
     pub(crate) async fn queue_depths(&self) -> Result<QueueDepths, Failure> {
-        const READ: &str = "SELECT
-                 (SELECT count(*) FROM duroxide.hidden) + (
-                     SELECT count(*) FROM duroxide.message q
-                     LEFT JOIN duroxide.mailbox m ON m.instance = q.instance AND m.state = 2
-                         AND m.wake_at > t.now AND q.seq = ANY (m.taken)
-                     WHERE m.instance IS NULL),
-                 (SELECT count(*) FROM duroxide.work w
-                     WHERE w.token IS NULL OR coalesce(w.wake_at, 0) <= t.now)
-             FROM (SELECT coalesce($1, duroxide.now_ms()) AS now) t";
+        const READ: &str = "SELECT * FROM duroxide.queue_depths($1)";
         let rows = self.pool.query(READ, &[&self.given_time()]).await?;
         let depth = |column| rows.first().map_or(0, |row| count(row.get(column)));
         Ok(QueueDepths { orchestrator_queue: depth(0), worker_queue: depth(1), timer_queue: 0 })

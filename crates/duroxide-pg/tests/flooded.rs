@@ -183,6 +183,27 @@ async fn r8_147_the_start_of_an_unknown_instance_is_in_its_first_batch() {
 }
 
 #[tokio::test]
+async fn r8_147_what_begins_the_next_execution_is_in_the_first_batch() {
+    let Some((_schema, store, db)) = opened(&["i"]).await else { return };
+    flood(&db, "i", 1_500, 1).await;
+    let next = WorkItem::ContinueAsNew {
+        instance: "i".to_owned(),
+        orchestration: "Main".to_owned(),
+        input: String::new(),
+        version: None,
+        carry_forward_events: Vec::new(),
+        initial_custom_status: None,
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+    };
+    store.enqueue_for_orchestrator(next.clone(), None).await.unwrap();
+    let turn = turn_of(&store, "i").await;
+    assert_eq!(turn.item.messages.len(), 1000);
+    assert_eq!(turn.item.messages.last(), Some(&next));
+}
+
+#[tokio::test]
 async fn r8_147_a_fetch_of_several_holds_so_many_bytes_beyond_the_first() {
     let ids: Vec<String> = (0..7).map(|number| format!("i{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

@@ -155,7 +155,7 @@ async fn r8_79_parked_activities_keep_their_tags() {
 #[tokio::test]
 async fn what_is_parked_is_not_read_again() {
     const PLANNING: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
-         SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+         SET enable_hashjoin = off; SET enable_mergejoin = off;
          SET plan_cache_mode = force_generic_plan; BEGIN";
     const FETCH: &str = "SELECT count(seq) FROM fetch_work(1, 1000, true, true, '{}', 'me', 1000,
          gen_random_uuid(), NULL, 1700000000000, true)";

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide::providers::{DispatcherCapabilityFilter, Provider, TagFilter, WorkItem};
+use duroxide::providers::{
+    DispatcherCapabilityFilter, Provider, PruneOptions, TagFilter, WorkItem,
+};
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{
@@ -40,9 +42,9 @@ const FILL: &str = "
     WHERE id LIKE 'waiting %';
     INSERT INTO work (seq, instance, execution, activity, attempts, wake_at, tag_key, payload)
     SELECT nextval('positions'), key, 1, 2, 0, 4000000000000, 0, '{}' FROM instance
-    WHERE id LIKE 'waiting %';
-    ANALYZE instance; ANALYZE execution; ANALYZE history; ANALYZE mailbox; ANALYZE hidden;
-    ANALYZE work;";
+    WHERE id LIKE 'waiting %';";
+const ANALYZE: &str = "ANALYZE instance; ANALYZE execution; ANALYZE history; ANALYZE mailbox;
+    ANALYZE hidden; ANALYZE work; ANALYZE message; ANALYZE session; ANALYZE kv; ANALYZE kv_delta";
 
 fn start(instance: &str) -> WorkItem {
     WorkItem::StartOrchestration {
@@ -115,6 +117,7 @@ async fn measured(instances: i64) -> (Duration, (i64, i64)) {
     let store = schema.open().await;
     let filler = stranger(&schema.config()).await;
     filler.batch_execute(&FILL.replace("$1", &instances.to_string())).await.unwrap();
+    filler.batch_execute(ANALYZE).await.unwrap();
     drop(filler);
     let client = stranger(&schema.config()).await;
     let before = complete_counters(&client, instances * 8).await;
@@ -199,38 +202,107 @@ async fn dead_rows_do_not_slow_a_fetch() {
 /// gauges, and nothing else.
 const GAUGES: [(&str, i64); 2] = [("hidden", 1), ("work", 1)];
 
-/// Rows read by looking through each table, so far.
+/// Rows read by looking through each table, and entries read of each index, so far.
 async fn looked_through(client: &Client) -> HashMap<String, i64> {
     let sql = "SELECT relname::text, seq_tup_read FROM pg_stat_user_tables
+         WHERE schemaname = current_schema()
+         UNION ALL
+         SELECT 'index ' || indexrelname, idx_tup_read FROM pg_stat_user_indexes
          WHERE schemaname = current_schema()";
     let rows = client.query(sql, &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-// Whatever a node does all day finds its rows by an index.
+/// What the server knows of the tables when a store makes its plans, and when it uses them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Age {
+    /// They were empty, and the server had noticed; then many instances came.
+    PlannedWhenEmpty,
+    /// There were some, and the server had noticed; then many came.
+    PlannedWhenYoung,
+    /// There are many, and the server has not noticed.
+    Unknown,
+    /// There are many, and the server knows.
+    Known,
+}
+
+// Whatever a node does all day finds its rows by an index, whenever the plans were made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_looks_through_tables() {
+    looks_through_nothing(Age::Known).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_looks_through_tables_of_which_nothing_is_known() {
+    looks_through_nothing(Age::Unknown).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_looks_through_tables_that_were_empty() {
+    looks_through_nothing(Age::PlannedWhenEmpty).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_looks_through_tables_that_were_small() {
+    looks_through_nothing(Age::PlannedWhenYoung).await;
+}
+
+async fn looks_through_nothing(age: Age) {
     let Some(schema) = TestSchema::new() else { return };
-    drop(schema.open().await);
+    let mut store: Arc<dyn Provider> = Arc::new(schema.open().await);
     let filler = stranger(&schema.config()).await;
-    filler.batch_execute(&FILL.replace("$1", &MANY.to_string())).await.unwrap();
+    // Nobody else is to find out anything about the tables.
+    for table in ["instance", "execution", "history", "mailbox", "message", "hidden", "work"] {
+        let off = format!("ALTER TABLE {table} SET (autovacuum_enabled = off)");
+        filler.batch_execute(&off).await.unwrap();
+    }
+    let fill = |prefix: &str, count: i64| {
+        FILL.replace("waiting ", prefix).replace("$1", &count.to_string())
+    };
+    match age {
+        Age::PlannedWhenEmpty => filler.batch_execute("VACUUM ANALYZE").await.unwrap(),
+        Age::PlannedWhenYoung => {
+            filler.batch_execute(&fill("young ", 50)).await.unwrap();
+            filler.batch_execute(ANALYZE).await.unwrap();
+        }
+        Age::Unknown | Age::Known => {}
+    }
+    if matches!(age, Age::PlannedWhenEmpty | Age::PlannedWhenYoung) {
+        work_all_day(Arc::clone(&store), "before").await;
+    }
+    filler.batch_execute(&fill("waiting ", MANY)).await.unwrap();
+    if age == Age::Known {
+        filler.batch_execute(ANALYZE).await.unwrap();
+    }
     drop(filler);
     let client = stranger(&schema.config()).await;
     let written = complete_counters(&client, MANY * 8).await[0];
     let before = looked_through(&client).await;
-    let store: Arc<dyn Provider> = Arc::new(schema.open().await);
-    work_all_day(Arc::clone(&store)).await;
+    if matches!(age, Age::Unknown | Age::Known) {
+        store = Arc::new(schema.open().await);
+    }
+    work_all_day(Arc::clone(&store), "all").await;
     drop(store);
     complete_counters(&client, written + 500).await;
-    for (table, after) in looked_through(&client).await {
-        let gauges = GAUGES.iter().find(|(name, _)| *name == table).map_or(0, |(_, times)| *times);
-        let rows = after - before[&table];
-        assert!(rows <= gauges * (MANY + 1_000) + 1_000, "{table}: {rows} rows looked at");
+    let mut too_many = Vec::new();
+    for (what, after) in looked_through(&client).await {
+        let gauges = GAUGES.iter().find(|(name, _)| *name == what).map_or(0, |(_, times)| *times);
+        let rows = after - before[&what];
+        // Who looks for what a node that has gone held looks through all that waits for a time, once a
+        // second; and a node that comes counts.
+        if what == "index work_wake" || what == "index mailbox_wake" {
+            continue;
+        }
+        let most = if what.starts_with("index") { 5 * MANY } else { 1_000 };
+        if gauges * (MANY + 1_000) + most < rows {
+            too_many.push((what, rows));
+        }
     }
+    assert!(too_many.is_empty(), "{age:?}, looked at: {too_many:?}");
 }
 
 /// Hellos, timers, children, sessions, tags, messages and values.
-async fn work_all_day(store: Arc<dyn Provider>) {
+async fn work_all_day(store: Arc<dyn Provider>, prefix: &str) {
     let echo = |_: ActivityContext, input: String| async move { Ok(input) };
     let activities = ActivityRegistry::builder().register("Echo", echo).build();
     let child = |ctx: OrchestrationContext, input: String| async move {
@@ -245,7 +317,9 @@ async fn work_all_day(store: Arc<dyn Provider>) {
         ctx.schedule_sub_orchestration("Child", input.clone()).await?;
         ctx.set_custom_status("listens");
         ctx.dequeue_event("mail").await;
-        let session = ctx.schedule_activity_on_session("Echo", input.clone(), "desk");
+        // One for all, which no earlier runtime has a lease of.
+        let desk = ctx.instance_id().split(' ').next().unwrap_or_default().to_owned();
+        let session = ctx.schedule_activity_on_session("Echo", input.clone(), desk);
         let loser = ctx.schedule_timer(Duration::from_secs(600));
         ctx.select2(session, loser).await;
         Ok(input)
@@ -255,19 +329,35 @@ async fn work_all_day(store: Arc<dyn Provider>) {
     let options = RuntimeOptions { worker_tag_filter: TagFilter::Any, ..RuntimeOptions::default() };
     let runtime =
         Runtime::start_with_options(Arc::clone(&store), activities, orchestrations, options).await;
-    let caller = duroxide::Client::new(store);
+    let caller = duroxide::Client::new(Arc::clone(&store));
     for number in 0..40 {
-        let id = format!("all {number}");
+        let id = format!("{prefix} {number}");
         caller.start_orchestration(&id, "All", "again").await.unwrap();
         caller.enqueue_event(&id, "mail", "m").await.unwrap();
     }
     for number in 0..40 {
-        let id = format!("all {number}");
+        let id = format!("{prefix} {number}");
         let end = caller.wait_for_orchestration(&id, Duration::from_secs(30)).await.unwrap();
         assert!(matches!(end, OrchestrationStatus::Completed { .. }), "{end:?}");
         caller.get_instance_info(&id).await.unwrap();
         caller.get_kv_value(&id, "key").await.unwrap();
+        read_everything(store.as_ref(), &id).await;
         caller.delete_instance(&id, false).await.unwrap();
     }
     runtime.shutdown(Some(1_000)).await;
+}
+
+/// Whatever can be asked about one instance.
+async fn read_everything(store: &dyn Provider, id: &str) {
+    store.read(id).await.unwrap();
+    store.get_custom_status(id, 0).await.unwrap();
+    store.get_kv_all_values(id).await.unwrap();
+    store.get_instance_stats(id).await.unwrap();
+    let admin = store.as_management_capability().unwrap();
+    admin.list_executions(id).await.unwrap();
+    admin.get_execution_info(id, 1).await.unwrap();
+    admin.get_parent_id(id).await.unwrap();
+    admin.get_instance_tree(id).await.unwrap();
+    admin.list_children(id).await.unwrap();
+    admin.prune_executions(id, PruneOptions::default()).await.unwrap();
 }

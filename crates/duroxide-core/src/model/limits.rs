@@ -13,12 +13,6 @@ pub const MAX_TAG_NAME_BYTES: usize = 256;
 pub const MAX_KV_KEYS: usize = 150;
 /// Bytes of one value: see [`MAX_KV_KEYS`].
 pub const MAX_KV_VALUE_BYTES: usize = 65_536;
-/// Messages a fetched turn holds at most.
-pub const MAX_TURN_MESSAGES: usize = 1000;
-/// Bytes of messages a fetched turn holds at most, unless its only message is larger.
-pub const MAX_TURN_BYTES: usize = 4 << 20;
-/// Bytes a fetch of several turns or activities holds at most, beyond its first.
-pub const MAX_FETCH_BYTES: usize = 16 << 20;
 /// Rounds of one turn in which the code asks for more without anything having resolved. Only code
 /// that schedules on every poll gets there; without a limit such a turn would never end.
 pub const MAX_IDLE_ROUNDS: usize = 100;
