@@ -150,14 +150,20 @@ impl Floor {
     /// Sees to it that lanes look when time brings something.
     pub(super) async fn keep_time(&self) {
         loop {
-            let alarm = {
+            let (alarm, is_due) = {
                 let mut state = self.lock();
                 if state.is_closed {
                     return;
                 }
-                state.alarm = state.next_due();
-                state.alarm
+                let now = Instant::now();
+                state.alarm = state.next_alarm(now);
+                (state.alarm, state.is_due(now))
             };
+            if is_due {
+                // What is held back may be for one of them only.
+                self.lanes.notify_waiters();
+                self.lanes.notify_one();
+            }
             let end = async {
                 match alarm {
                     Some(alarm) => tokio::time::sleep_until(alarm).await,
@@ -165,14 +171,7 @@ impl Floor {
                 }
             };
             tokio::select! {
-                () = end => {
-                    // What was due may have been seen to meanwhile.
-                    if self.lock().next_due().is_some_and(|due| due <= Instant::now()) {
-                        // What is held back may be for one of them only.
-                        self.lanes.notify_waiters();
-                        self.lanes.notify_one();
-                    }
-                }
+                () = end => {}
                 () = self.clock.notified() => {}
             }
         }
@@ -355,7 +354,7 @@ impl Floor {
     }
 
     fn set_alarm(&self, state: &mut State) {
-        let due = state.next_due();
+        let due = state.next_alarm(Instant::now());
         if due.is_some_and(|due| state.alarm.is_none_or(|alarm| due < alarm)) {
             state.alarm = due;
             self.clock.notify_one();

@@ -1,6 +1,7 @@
 //! What waits, and which part of it leaves next.
 
 use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -15,6 +16,8 @@ use crate::error::PgError;
 /// done.
 const OPS_MAX: usize = 256;
 const WEIGHT_MAX: usize = 4 << 20;
+/// When lanes are told again of what is due.
+const REMINDER: Duration = Duration::from_millis(5);
 /// Desks that nobody waits at are kept for a while: they know when they looked last.
 const DESKS_MAX: usize = 64;
 
@@ -201,17 +204,30 @@ impl State {
         &mut self.desks[place]
     }
 
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    /// Whether something is due.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// When lanes have to be told next. Of what is due they have been: it waits for one that is free, and
+    /// telling them again and again would only keep them from their work.
+    pub(super) fn next_alarm(&self, now: Instant) -> Option<Instant> {
+        self.next_dues().map(|due| if now < due { due } else { now + REMINDER }).min()
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.next_dues().min()
+    }
+
+    fn next_dues(&self) -> impl Iterator<Item = Instant> {
         let open = self.desks.iter().filter(|desk| desk.is_open());
         let looks = open.filter_map(Desk::next_due);
-        looks.chain(self.held.due()).min()
+        looks.chain(self.held.due())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::oneshot;
     use uuid::Uuid;
 
@@ -248,6 +264,17 @@ mod tests {
         assert_eq!(next(&mut state, now), Some((0, 1)));
         assert_eq!(next(&mut state, now), Some((1, 0)));
         assert_eq!(next(&mut state, now), None);
+    }
+
+    #[test]
+    fn lanes_are_told_once_of_what_is_due() {
+        let now = Instant::now();
+        let mut state = busy(now);
+        state.desks[0].due = Some(now + Duration::from_millis(1));
+        assert_eq!(state.next_alarm(now), Some(now + Duration::from_millis(1)));
+        let late = now + Duration::from_secs(1);
+        assert!(state.is_due(late));
+        assert_eq!(state.next_alarm(late), Some(late + REMINDER));
     }
 
     #[test]
