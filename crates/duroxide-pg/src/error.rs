@@ -7,7 +7,7 @@ use duroxide_core::provider::{ProviderError, Refusal};
 use crate::sqlstate::{Meaning, meaning};
 
 /// Why a store cannot be opened or used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum PgError {
     /// The URL or another setting makes no sense.
     InvalidConfig {
@@ -183,6 +183,13 @@ impl fmt::Display for PgError {
 
 impl std::error::Error for PgError {}
 
+/// What people read: `main` prints the error it returns with `{:?}` (R6.90).
+impl fmt::Debug for PgError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl From<tokio_postgres::Error> for PgError {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(database) = error.as_db_error() else { return Self::of_client(&error) };
@@ -300,5 +307,12 @@ mod tests {
             assert!(retryable(code), "{code}");
         }
         assert!(PgError::Timeout.is_retryable());
+    }
+
+    #[test]
+    fn r6_90_main_prints_what_people_read() {
+        let reason = "connection refused".to_owned();
+        let error = PgError::Connection { reason };
+        assert_eq!(format!("{error:?}"), "no connection to PostgreSQL: connection refused");
     }
 }

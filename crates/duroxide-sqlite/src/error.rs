@@ -7,7 +7,7 @@ use duroxide_core::provider::{ProviderError, Refusal};
 use rusqlite::ErrorCode;
 
 /// Why a store cannot be opened or used. Each says which file and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SqliteError {
     /// The URL makes no sense.
     InvalidUrl {
@@ -226,6 +226,13 @@ impl fmt::Display for SqliteError {
 }
 
 impl std::error::Error for SqliteError {}
+
+/// What people read: `main` prints the error it returns with `{:?}` (R6.90).
+impl fmt::Debug for SqliteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// Whether an error is about a value that makes no sense, not about the file.
 pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {

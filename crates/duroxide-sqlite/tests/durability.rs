@@ -11,7 +11,7 @@ use support::{Folder, stranger};
 mod commits {
     use std::time::Duration;
 
-    use duroxide::providers::{FetchedTurn, Provider, TagFilter, TurnCommit};
+    use duroxide::providers::{FetchedTurn, Provider, StartOutcome, TagFilter, TurnCommit};
     use duroxide_sqlite::{CommitFault, Durability, Seen, SqliteOptions, SqliteProvider};
     use rusqlite::ffi;
 
@@ -54,6 +54,20 @@ mod commits {
         store.faults().fail_commit(CommitFault::Before, ffi::SQLITE_IOERR_FSYNC);
         store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap_err();
         assert_eq!(levels(&store).await, expected);
+    }
+
+    #[tokio::test]
+    async fn r6_88_who_hears_that_an_id_is_taken_can_rely_on_it() {
+        let folder = Folder::new();
+        let store = open(&folder, Durability::Full).await;
+        store.faults().watch();
+        for expected in [StartOutcome::Started, StartOutcome::Running] {
+            let outcome = store.start_instance(start("x", "y"), false).await.unwrap();
+            assert_eq!(outcome, expected);
+        }
+        // The second changed nothing of the instance, and waited for the disk: what it relies on, the
+        // first start, may have been in the log only.
+        assert_eq!(store.faults().seen().commits, [(true, FULL), (true, FULL)]);
     }
 
     /// A message while somebody waits for a turn: the turn, and all that was seen until the sender

@@ -20,6 +20,7 @@ async fn r10_2_a_file_that_is_not_there_is_not_made_unless_asked() {
     let error = refusal(&folder, &url(&folder.file("a.db"))).await;
     assert!(matches!(error, SqliteError::NotFound { .. }), "{error}");
     assert!(error.to_string().contains("?mode=rwc"), "{error}");
+    assert_eq!(format!("{error:?}"), error.to_string()); // R6.90
     assert!(!error.is_retryable());
 }
 

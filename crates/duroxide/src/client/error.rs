@@ -19,7 +19,7 @@ use duroxide_core::provider::{DeleteRefused, ProviderError};
 /// }
 /// assert_eq!(advise(&ClientError::Timeout), "it is still running, ask again");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum ClientError {
     /// The store failed.
     Provider(ProviderError),
@@ -83,6 +83,38 @@ impl ClientError {
     }
 }
 
+/// `main` prints the errors it returns with `{:?}`, and so does `unwrap`: kind and text, for people.
+/// The fields are in `{:#?}` (R6.90).
+impl fmt::Debug for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, field) = match self {
+            Self::Provider(error) if f.alternate() => {
+                return f.debug_tuple("Provider").field(error).finish();
+            }
+            Self::Provider(_) => ("Provider", None),
+            Self::ManagementNotAvailable => ("ManagementNotAvailable", None),
+            Self::InvalidInput { message } => ("InvalidInput", Some(("message", message))),
+            Self::Timeout => ("Timeout", None),
+            Self::InstanceStillRunning { instance_id } => {
+                ("InstanceStillRunning", Some(("instance_id", instance_id)))
+            }
+            Self::CannotDeleteSubOrchestration { instance_id } => {
+                ("CannotDeleteSubOrchestration", Some(("instance_id", instance_id)))
+            }
+            Self::InstanceNotFound { instance_id } => {
+                ("InstanceNotFound", Some(("instance_id", instance_id)))
+            }
+        };
+        match field {
+            Some((field, value)) if f.alternate() => {
+                f.debug_struct(name).field(field, value).finish()
+            }
+            None if f.alternate() => f.write_str(name),
+            _ => write!(f, "{name} ({self})"),
+        }
+    }
+}
+
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refusal = |refusal: DeleteRefused, id: &str| refusal.into_error(id).message;
@@ -111,5 +143,27 @@ impl std::error::Error for ClientError {}
 impl From<ProviderError> for ClientError {
     fn from(error: ProviderError) -> Self {
         Self::Provider(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r6_90_debug_is_for_people_and_its_long_form_for_programmers() {
+        let instance_id = "order-7".to_owned();
+        let missing = ClientError::InstanceNotFound { instance_id };
+        assert_eq!(format!("{missing:?}"), "InstanceNotFound (Instance order-7 not found)");
+        let expected = "InstanceNotFound {\n    instance_id: \"order-7\",\n}";
+        assert_eq!(format!("{missing:#?}"), expected);
+        let full = ClientError::Provider(ProviderError::retryable("read", "disk full"));
+        assert_eq!(format!("{full:?}"), "Provider (read: disk full)");
+        let long = format!("{full:#?}");
+        assert!(long.starts_with("Provider(\n    ProviderError {"), "{long}");
+        assert_eq!(format!("{:?}", ClientError::Timeout), "Timeout (Operation timed out)");
+        assert_eq!(format!("{:#?}", ClientError::Timeout), "Timeout");
+        let invalid = ClientError::invalid("encode: no");
+        assert_eq!(format!("{invalid:?}"), "InvalidInput (Invalid input: encode: no)");
     }
 }

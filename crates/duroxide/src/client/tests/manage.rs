@@ -96,18 +96,19 @@ async fn r6_83_store_errors_are_handed_on() {
 #[tokio::test]
 async fn r6_61_r6_63_l31_a_refused_deletion_says_why() {
     for (refusal, text) in [
-        (DeleteRefused::NotFound, "InstanceNotFound { instance_id: \"still running\" }"),
-        (DeleteRefused::StillRunning, "InstanceStillRunning { instance_id: \"still running\" }"),
+        (DeleteRefused::NotFound, "InstanceNotFound { instance_id: \"still running\", }"),
+        (DeleteRefused::StillRunning, "InstanceStillRunning { instance_id: \"still running\", }"),
         (
             DeleteRefused::SubOrchestration,
-            "CannotDeleteSubOrchestration { instance_id: \"still running\" }",
+            "CannotDeleteSubOrchestration { instance_id: \"still running\", }",
         ),
     ] {
         let admin = FakeAdmin { refusal: Some(refusal), ..FakeAdmin::default() };
         let (_, client) = managed(admin).client();
         // An id that would confuse a classification by text.
         let error = client.delete_instance("still running", false).await.unwrap_err();
-        assert_eq!(format!("{error:?}"), text);
+        let fields = format!("{error:#?}");
+        assert_eq!(fields.split_whitespace().collect::<Vec<_>>().join(" "), text);
     }
 }
 
