@@ -144,10 +144,12 @@ impl Store {
         Ok(rows.first().map_or(0, |row| ms_out(row.get(0))))
     }
 
-    /// Rows that no valid lock covers.
+    /// Rows that no valid lock covers. What sleeps until its time has come does not wait for anybody.
     pub(crate) async fn queue_depths(&self) -> Result<QueueDepths, Failure> {
         const READ: &str = "SELECT
-                 (SELECT count(*) FROM duroxide.hidden) + (
+                 (SELECT count(*) FROM duroxide.hidden h WHERE h.visible_at <= t.now) + (
+                     SELECT count(*) FROM duroxide.hidden h
+                     WHERE h.visible_at > t.now AND h.attempts > 0) + (
                      SELECT count(*) FROM duroxide.message q
                      LEFT JOIN duroxide.mailbox m ON m.instance = q.instance AND m.state = 2
                          AND m.wake_at > t.now AND q.seq = ANY (m.taken)

@@ -186,10 +186,11 @@ impl Mailbox {
         self.visible.len() + self.hidden.len()
     }
 
-    /// Number of messages that no valid lock covers.
-    pub(super) fn unlocked_len(&self) -> usize {
+    /// Number of messages that no valid lock covers, without those that sleep until they are due.
+    pub(super) fn waiting_len(&self) -> usize {
         let locked = self.lock.as_ref().filter(|lock| lock.held_until.is_some());
-        self.len() - locked.map_or(0, |lock| lock.batch.len())
+        let asleep = self.hidden.values().filter(|message| message.attempts == 0).count();
+        self.len() - locked.map_or(0, |lock| lock.batch.len()) - asleep
     }
 
     /// The highest attempt count of all messages.
