@@ -130,7 +130,7 @@ impl Store {
         Ok(rows.first().map_or(0, |row| ms_out(row.get(0))))
     }
 
-    /// Rows that no valid lock covers.
+    /// Rows that no valid lock covers. What sleeps until its time has come does not wait for anybody.
     pub(crate) async fn queue_depths(&self) -> Result<QueueDepths, Failure> {
         const READ: &str = "SELECT * FROM duroxide.queue_depths($1)";
         let rows = self.pool.query(READ, &[&self.given_time()]).await?;

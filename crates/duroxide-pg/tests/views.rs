@@ -6,10 +6,12 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duroxide::providers::{Provider, TagFilter};
+use duroxide::providers::{Provider, TagFilter, WorkItem};
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions};
+use duroxide_pg::PostgresProvider;
+use duroxide_pg_testserver::{Options, Server, Stop};
 use support::{TestSchema, stranger};
 use tokio_postgres::Client as Stranger;
 
@@ -30,7 +32,7 @@ const COLUMNS: [(&str, &str); 4] = [
         "queue",
         "kind text, instance text, activity bigint, state text, messages bigint, \
          since timestamp with time zone, locked_until timestamp with time zone, node bigint, \
-         attempts bigint, tag text, session text",
+         attempts bigint, tag text, session text, name text, node_name text",
     ),
     (
         "waiting",
@@ -68,6 +70,14 @@ async fn runtime(store: Arc<dyn Provider>) -> Arc<Runtime> {
             ctx.schedule_timer(Duration::from_secs(3600)).await;
             Ok(input)
         })
+        .register("Loser", |ctx: OrchestrationContext, input: String| async move {
+            if ctx.execution_id() > 1 {
+                return Ok(ctx.schedule_wait("go").await);
+            }
+            let timer = ctx.schedule_timer(Duration::from_secs(3600));
+            ctx.select2(timer, ctx.schedule_timer(Duration::ZERO)).await;
+            ctx.continue_as_new(input).await
+        })
         .register("Work", |ctx: OrchestrationContext, input: String| async move {
             let one = ctx.schedule_activity("Nobody", input.clone()).with_tag("gpu");
             let two = ctx.schedule_activity_on_session("Nobody", input, "desk");
@@ -100,31 +110,44 @@ async fn the_views_show_what_goes_on() {
     let store = Arc::new(schema.open().await);
     let client = Client::new(store.clone());
     let runtime = runtime(store.clone()).await;
-    for (id, name) in [("done", "Echo"), ("sleeper", "Timer"), ("worker", "Work")] {
+    for (id, name) in
+        [("done", "Echo"), ("loser", "Loser"), ("sleeper", "Timer"), ("worker", "Work")]
+    {
         client.start_orchestration(id, name, "x").await.unwrap();
     }
     let sql = stranger(&schema.config()).await;
     let waiting = "SELECT concat_ws('|', instance, orchestration, custom_status, activities,
              next_timer > now() + interval '59 minutes', since <= now()) FROM waiting ORDER BY instance";
-    let expected = ["sleeper|Timer|asleep|0|t|t", "worker|Work|2|t"];
-    assert_eq!(rows(&sql, waiting, 2).await, expected);
+    // The loser's timer belongs to an execution that has ended.
+    rows(
+        &sql,
+        "SELECT instance FROM waiting JOIN executions USING (instance) WHERE execution = 2",
+        1,
+    )
+    .await;
+    let expected = ["loser|Loser|0|t", "sleeper|Timer|asleep|0|t|t", "worker|Work|2|t"];
+    assert_eq!(rows(&sql, waiting, 3).await, expected);
     let instances = "SELECT concat_ws('|', id, orchestration, version, status, execution, output,
              created_at <= updated_at) FROM instances ORDER BY id";
     let expected = [
         "done|Echo|1.0.0|Completed|1|x|t",
+        "loser|Loser|1.0.0|Running|2|t",
         "sleeper|Timer|1.0.0|Running|1|t",
         "worker|Work|1.0.0|Running|1|t",
     ];
-    assert_eq!(rows(&sql, instances, 3).await, expected);
+    assert_eq!(rows(&sql, instances, 4).await, expected);
     let executions = "SELECT concat_ws('|', instance, execution, orchestration, status,
-             completed_at >= started_at, library) FROM executions ORDER BY instance";
+             completed_at >= started_at, library)
+         FROM executions ORDER BY instance, execution";
     let library = env!("CARGO_PKG_VERSION");
     let expected = [
         format!("done|1|Echo|Completed|t|{library}"),
+        format!("loser|1|Loser|ContinuedAsNew|t|{library}"),
+        format!("loser|2|Loser|Running|{library}"),
         format!("sleeper|1|Timer|Running|{library}"),
         format!("worker|1|Work|Running|{library}"),
     ];
-    assert_eq!(rows(&sql, executions, 3).await, expected);
+    assert_eq!(rows(&sql, executions, 5).await, expected);
     runtime.shutdown(None).await;
 
     let lock = Duration::from_secs(60);
@@ -133,12 +156,56 @@ async fn the_views_show_what_goes_on() {
     assert!(fetched.is_some());
     client.start_orchestration("new", "Echo", "x").await.unwrap();
     let queue = "SELECT concat_ws('|', kind, instance, state, messages, tag, session,
-             locked_until > now() + interval '50 seconds', attempts, since <= now())
+             locked_until > now() + interval '50 seconds', attempts, name, node_name,
+             since BETWEEN now() - interval '1 hour' AND now())
          FROM queue ORDER BY kind, instance, state";
     let expected = [
-        "activity|worker|locked|1|gpu|t|1",
-        "activity|worker|ready|1|desk|0",
+        "activity|worker|locked|1|gpu|t|1|Nobody|duroxide|t",
+        "activity|worker|ready|1|desk|0|Nobody|t",
         "turn|new|ready|1|0|t",
     ];
     assert_eq!(rows(&sql, queue, 3).await, expected);
+}
+
+#[tokio::test]
+async fn names_of_activities_are_shown_as_they_are() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = schema.open().await;
+    let names =
+        ["a", "\"quoted\\\"", "tab\tand \u{1f980}", "", "with \"name\":\"b\" in it", "nul\0"];
+    for (id, name) in (1..).zip(names) {
+        let work = WorkItem::ActivityExecute {
+            instance: "\"name\":\"x\" \0 \\".to_owned(),
+            execution_id: 1,
+            id,
+            name: name.to_owned(),
+            input: "\"name\":\"y\" \0".to_owned(),
+            session_id: None,
+            tag: None,
+        };
+        store.enqueue_for_worker(work).await.unwrap();
+    }
+    let sql = stranger(&schema.config()).await;
+    let shown = rows(&sql, "SELECT name FROM queue ORDER BY activity", names.len()).await;
+    assert_eq!(shown[..5], names[..5]);
+    assert_eq!(shown[5], "nul\\u0000"); // PostgreSQL has no such character.
+}
+
+/// R9.64: nobody asks it for anything, and yet it says that its database is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_work_counts_a_lost_database() {
+    let Some(server) = Server::start(&Options::default()).unwrap() else { return };
+    let store = Arc::new(PostgresProvider::new(&server.url()).await.unwrap());
+    let runtime = runtime(store.clone()).await;
+    let errors = || runtime.metrics_snapshot().unwrap().provider_errors;
+    assert_eq!(Client::new(store).list_all_instances().await.unwrap().len(), 0);
+    server.stop(Stop::Fast).unwrap();
+    let began = Instant::now();
+    let before = errors();
+    while errors() < before + 2 {
+        assert!(began.elapsed() < Duration::from_secs(300), "{} errors", errors());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    println!("two errors counted after {:?}", began.elapsed());
+    runtime.shutdown(None).await;
 }

@@ -160,7 +160,7 @@ async fn r10_16_thousands_of_activities_cancelled_at_once() {
 }
 
 #[tokio::test]
-async fn r10_17_depths_count_what_no_lock_covers() {
+async fn r10_17_depths_count_what_no_lock_covers_and_is_due() {
     let store = SqliteProvider::new_in_memory().await.unwrap();
     let depths = async || {
         let depths = store.get_queue_depths().await.unwrap();
@@ -169,13 +169,13 @@ async fn r10_17_depths_count_what_no_lock_covers() {
     store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap();
     store.enqueue_for_orchestrator(start("later", "y"), Some(LOCK)).await.unwrap();
     store.enqueue_for_worker(activity("x", 1)).await.unwrap();
-    assert_eq!(depths().await, (2, 1));
+    assert_eq!(depths().await, (1, 1));
     let turn = take(&store).await;
     let work = store.fetch_work_item(LOCK, NOW, None, &TagFilter::Any).await.unwrap().unwrap().1;
-    assert_eq!(depths().await, (1, 0));
-    store.abandon_orchestration_item(&turn, Some(LOCK), true).await.unwrap();
+    assert_eq!(depths().await, (0, 0));
+    store.abandon_orchestration_item(&turn, Some(LOCK), false).await.unwrap();
     store.abandon_work_item(&work, Some(LOCK), true).await.unwrap();
-    assert_eq!(depths().await, (2, 1));
+    assert_eq!(depths().await, (1, 1));
 }
 
 #[tokio::test]

@@ -62,14 +62,14 @@ pub struct SystemMetrics {
     pub total_events: u64,
 }
 
-/// Unlocked rows per queue.
+/// What waits in the queues and nobody has locked.
 #[derive(Debug, Clone, Default)]
 pub struct QueueDepths {
-    /// Messages for orchestrations.
+    /// Messages for orchestrations, from when they are due; those that were given back count at once.
     pub orchestrator_queue: usize,
     /// Activities.
     pub worker_queue: usize,
-    /// Always 0: timers are delayed messages of the orchestrator queue.
+    /// Always 0: timers are messages of the orchestrator queue once they are due.
     pub timer_queue: usize,
 }
 

@@ -116,7 +116,8 @@ pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM hidden WHERE instance = ?1", [instance])
 }
 
-pub(crate) fn count(c: Db<'_>) -> Sql<u64> {
-    let count = first(c, "SELECT count(*) FROM hidden", [], |row| row.get(0))?;
+pub(crate) fn count_waiting(c: Db<'_>, now: u64) -> Sql<u64> {
+    let sql = "SELECT count(*) FROM hidden WHERE visible_at <= ?1 OR attempts > 0";
+    let count = first(c, sql, [ms_in(now)], |row| row.get(0))?;
     Ok(count.map_or(0, super::ms_out))
 }

@@ -10,6 +10,7 @@ use duroxide::providers::{
 };
 
 use super::store::{TableStore, Tables};
+use super::turns::Message;
 
 #[async_trait]
 impl ProviderAdmin for TableStore {
@@ -189,14 +190,16 @@ impl Tables {
         }
     }
 
-    /// Rows that are not locked; timers are messages, and have no queue of their own.
+    /// Rows that are not locked; timers are messages once they are due, and have no queue of their own.
     fn queue_depths(&self, now: u64) -> QueueDepths {
         let is_free = |batch: &Option<String>| {
             let mut held = self.turn_locks.values().filter(|lock| lock.is_valid(now));
             !held.any(|lock| batch.as_ref() == Some(&lock.token))
         };
+        let waits =
+            |row: &Message| is_free(&row.batch) && (row.is_visible(now) || 0 < row.attempts);
         QueueDepths {
-            orchestrator_queue: self.messages.iter().filter(|row| is_free(&row.batch)).count(),
+            orchestrator_queue: self.messages.iter().filter(|row| waits(row)).count(),
             worker_queue: self.jobs.iter().filter(|row| !row.is_locked(now)).count(),
             timer_queue: 0,
         }

@@ -52,7 +52,7 @@ impl Message {
         })
     }
 
-    fn is_visible(&self, now: u64) -> bool {
+    pub(crate) fn is_visible(&self, now: u64) -> bool {
         self.visible_at_ms <= now
     }
 }

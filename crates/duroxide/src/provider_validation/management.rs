@@ -169,9 +169,10 @@ pub async fn test_get_system_metrics<F: ProviderFactory>(factory: &F) {
     lab.same("the running instances, counted for themselves (R8.141)", running, 3);
 }
 
-/// Depths count what is queued and not locked.
+/// Depths count what is queued, due and not locked.
 pub async fn test_get_queue_depths<F: ProviderFactory>(factory: &F) {
-    let says = "get_queue_depths counts the unlocked rows of both queues";
+    let says =
+        "get_queue_depths counts the unlocked rows of both queues, messages from when they are due";
     let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await;
     let depths = async || {
         let depths = lab.ok("get_queue_depths", lab.admin().get_queue_depths().await);
@@ -189,14 +190,23 @@ pub async fn test_get_queue_depths<F: ProviderFactory>(factory: &F) {
     lab.queue(activity("a", 2)).await;
     lab.queue(activity("a", 3)).await;
     lab.same(what, depths().await, [3, 2, 0]);
-    // Timers wait among the messages.
-    lab.send_later(timer_fired("b", 0), Duration::from_secs(600)).await;
-    lab.same(what, depths().await, [4, 2, 0]);
+    // A timer that is not due waits for nobody.
+    let later = Duration::from_secs(600);
+    lab.send_later(timer_fired("b", 0), later).await;
+    lab.same(what, depths().await, [3, 2, 0]);
     let (turn, job) = (lab.turn_of("a").await, lab.job().await);
-    lab.same(what, depths().await, [2, 1, 0]);
+    lab.same(what, depths().await, [1, 1, 0]);
     lab.committed(&turn, commit()).await;
     lab.ok("ack_work_item", lab.ack_work_item(&job.token, None).await);
-    lab.same(what, depths().await, [2, 1, 0]);
+    lab.same(what, depths().await, [1, 1, 0]);
+    // What was given back for a while still waits to be done.
+    let (turn, job) = (lab.turn_of("b").await, lab.job().await);
+    lab.same(what, depths().await, [0, 0, 0]);
+    let given_back = lab.abandon_orchestration_item(&turn.token, Some(later), false).await;
+    lab.ok("abandon_orchestration_item", given_back);
+    let given_back = lab.abandon_work_item(&job.token, Some(later), false).await;
+    lab.ok("abandon_work_item", given_back);
+    lab.same(what, depths().await, [1, 1, 0]);
 }
 
 /// There are no statistics of what is not there.

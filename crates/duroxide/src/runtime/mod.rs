@@ -307,12 +307,10 @@ impl Runtime {
         let sessions = self.spawn_worker_slots(&node, activity_leases, turns);
         upkeep.extend(sessions.map(|sessions| sessions as _));
         self.spawn_watch(&node, upkeep);
-        self.tasks.spawn_servant(gauges::refresh_until(
-            self.tasks.stop(),
-            Arc::clone(&node.store),
-            (Arc::clone(&node.health), Arc::clone(&node.metrics)),
-            node.options.observability.gauge_poll_interval,
-        ));
+        let told = (Arc::clone(&node.health), Arc::clone(&node.metrics));
+        let (store, longest) = (&node.store, node.options.observability.gauge_poll_interval);
+        let refresh = gauges::refresh_until(self.tasks.stop(), Arc::clone(store), told, longest);
+        self.tasks.spawn_servant(refresh);
     }
 
     fn spawn_orchestration_dispatcher(

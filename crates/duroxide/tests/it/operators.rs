@@ -169,7 +169,7 @@ async fn r9_62_what_is_given_up_names_what_was_missing() {
             ),
         ),
     ] {
-        assert_eq!(world.error_at_last(instance).await.display_message(), expected);
+        assert_eq!(world.error_at_last(instance).await.display_message(), expected); // R2.83a
         let output = world.client.get_instance_info(instance).await.unwrap().output;
         assert_eq!(output, Some(expected));
     }

@@ -161,9 +161,17 @@ impl ProviderAdmin for MutantProvider {
             let snapshot = self.inner.snapshot();
             let now = snapshot.taken_at_ms;
             let messages = snapshot.orchestrator_queue.iter();
-            depths.orchestrator_queue -= messages.filter(|row| now < row.visible_at).count();
+            depths.orchestrator_queue -=
+                messages.filter(|row| now < row.visible_at && 0 < row.attempts).count();
             let work = snapshot.worker_queue.iter();
             depths.worker_queue -= work.filter(|row| Some(now) < row.hidden_until).count();
+        }
+        if self.is(Mutant::CountsSleepingTimers) {
+            let snapshot = self.inner.snapshot();
+            let now = snapshot.taken_at_ms;
+            let messages = snapshot.orchestrator_queue.iter();
+            depths.orchestrator_queue +=
+                messages.filter(|row| now < row.visible_at && row.attempts == 0).count();
         }
         Ok(depths)
     }

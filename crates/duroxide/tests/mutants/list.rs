@@ -451,8 +451,10 @@ mutants! {
     BulkPruneSkipsRunning => "prune::test_prune_bulk_includes_running_instances",
     /// Bulk pruning ignores which instances it is for.
     BulkPruneIgnoresIds => "prune::test_prune_bulk",
-    /// Queue depths leave out what is not yet visible.
+    /// Queue depths leave out what was given back for a while.
     CountsVisibleRowsOnly => "management::test_get_queue_depths",
+    /// Queue depths count timers that are not due.
+    CountsSleepingTimers => "management::test_get_queue_depths",
     /// Instance information shows the first execution.
     ShowsFirstExecution => "management::test_get_instance_info",
     /// Instance information does not show the parent.

@@ -75,7 +75,7 @@ impl ProviderAdmin for MemoryProvider {
     }
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
-        Ok(self.with(|inner, _| inner.state.queue_depths()))
+        Ok(self.with(|inner, now| inner.state.queue_depths(now)))
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {

@@ -157,11 +157,11 @@ impl State {
         totals
     }
 
-    /// Unlocked rows per queue.
-    pub(super) fn queue_depths(&self) -> QueueDepths {
+    /// What waits in the queues and nobody has locked.
+    pub(super) fn queue_depths(&self, now: u64) -> QueueDepths {
         let unlocked = |phase| !matches!(phase, Phase::Locked(_));
         QueueDepths {
-            orchestrator_queue: self.messages.mailboxes().map(|(_, m)| m.unlocked_len()).sum(),
+            orchestrator_queue: self.messages.mailboxes().map(|(_, m)| m.waiting_len(now)).sum(),
             worker_queue: self.work.rows.values().filter(|row| unlocked(row.phase)).count(),
             timer_queue: 0,
         }

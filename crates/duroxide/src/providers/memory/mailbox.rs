@@ -291,10 +291,13 @@ impl Mailbox {
         self.visible.len() + self.hidden.len()
     }
 
-    /// Number of messages that no valid lock covers.
-    pub(super) fn unlocked_len(&self) -> usize {
+    /// Number of messages that no valid lock covers, without those that sleep until they are due.
+    pub(super) fn waiting_len(&self, now: u64) -> usize {
         let locked = self.lock.as_ref().filter(|lock| lock.held_until.is_some());
-        self.len() - locked.map_or(0, |lock| lock.batch.len())
+        // What has become due behind a lock is still among the hidden.
+        let is_asleep = |message: &&Message| now < message.visible_at && message.attempts == 0;
+        let asleep = self.hidden.values().filter(is_asleep).count();
+        self.len() - locked.map_or(0, |lock| lock.batch.len()) - asleep
     }
 
     /// The highest attempt count of all messages.

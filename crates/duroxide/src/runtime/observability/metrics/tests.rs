@@ -296,3 +296,21 @@ fn r9_4_without_a_recorder_the_snapshot_still_counts() {
     metrics.record_orchestration_start("Order", "1.0.0", "client");
     assert_eq!(metrics.snapshot().orch_starts, 1);
 }
+
+/// Whoever looks for a metric finds it in the documents, and the other way round.
+#[test]
+fn r9_4_the_documents_list_all_metrics() {
+    let named = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+        words.filter(|word| word.starts_with("duroxide_")).map(str::to_owned).collect()
+    };
+    let ours = named(include_str!("../names.rs"));
+    let behaviour = include_str!("../../../../../../docs/behaviour.md");
+    let guide = include_str!("../../../../../../docs/guide/operations.md");
+    assert_eq!(ours.difference(&named(behaviour)).collect::<Vec<_>>(), Vec::<&String>::new());
+    let crates =
+        ["duroxide_pg", "duroxide_sqlite", "duroxide_core", "duroxide_version", "duroxide_"];
+    let unknown =
+        named(guide).difference(&ours).filter(|name| !crates.contains(&name.as_str())).count();
+    assert_eq!(unknown, 0, "{:?}", named(guide).difference(&ours).collect::<Vec<_>>());
+}
