@@ -14,8 +14,9 @@ use duroxide_pg::{PostgresProvider, ProviderConfig};
 use support::TestSchema;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections that are killed at most.
-const KILLS: u64 = 80;
+/// Connections that are killed. Not for ever: a machine that is too busy to connect between two kills
+/// gets nothing done.
+const KILLS: u64 = 60;
 
 async fn echo(_: ActivityContext, input: String) -> Result<String, String> {
     Ok(input)
@@ -73,28 +74,26 @@ async fn connections_killed_at_random_lose_and_double_nothing() {
     let Some(schema) = TestSchema::new() else { return };
     let (config, runtime, store) = begin(&schema).await;
     let stranger = support::stranger(&config).await;
-    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let killer = tokio::spawn(async move {
         const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE application_name = $1 ORDER BY random() LIMIT 1";
         let mut killed = 0;
-        // Not for ever: a machine that is too busy to connect between two kills gets nothing done.
-        while killed < KILLS && stopped.try_recv().is_err() {
+        while killed < KILLS {
             killed += stranger.execute(KILL, &[&config.application_name]).await.unwrap();
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
-        killed
     });
     let client = Client::new(store.clone());
-    for number in 0..60 {
-        start(&client, &format!("i{number}")).await;
+    let mut started = 0;
+    // There is something to do for as long as connections are killed.
+    while started < 60 || !killer.is_finished() {
+        start(&client, &format!("i{started}")).await;
+        started += 1;
     }
-    for number in 0..60 {
+    for number in 0..started {
         check(&client, &store, &format!("i{number}")).await;
     }
-    stop.send(()).unwrap();
-    let killed = killer.await.unwrap();
-    assert!(20 < killed, "{killed} connections were killed");
+    killer.await.unwrap();
     runtime.shutdown(None).await;
 }
 
