@@ -21,7 +21,7 @@ use crate::value::{Values, typed, untyped};
 pub(crate) type Ear = mpsc::UnboundedSender<Notification>;
 
 /// How much longer than the server a client waits before it gives the connection up.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// How many connections this process has opened.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -89,26 +89,23 @@ impl Connection {
         !self.client.is_closed()
     }
 
-    /// Runs a statement, as a transaction that starts with `begin` if there is one; its rows.
+    /// Runs a statement, as a transaction that starts with `begin` if there is one; its rows. How long that
+    /// may take is up to the caller.
     pub(crate) async fn query(
         &self,
         schema: &Schema,
         begin: Option<&str>,
         sql: &'static str,
         values: &Values<'_>,
-        limit: Duration,
     ) -> Result<Vec<Row>, PgError> {
-        let ask = async {
-            let statement = self.prepare(schema, sql).await?;
-            let Some(begin) = begin else { return Ok(self.ask(&statement, values).await?) };
-            let answers: Vec<Answer<'_>> = vec![
-                Box::pin(self.command(begin)),
-                Box::pin(self.ask(&statement, values)),
-                Box::pin(self.command("COMMIT")),
-            ];
-            Ok(in_order(answers).await?.swap_remove(1))
-        };
-        tokio::time::timeout(limit + GRACE, ask).await.unwrap_or(Err(PgError::Timeout))
+        let statement = self.prepare(schema, sql).await?;
+        let Some(begin) = begin else { return Ok(self.ask(&statement, values).await?) };
+        let answers: Vec<Answer<'_>> = vec![
+            Box::pin(self.command(begin)),
+            Box::pin(self.ask(&statement, values)),
+            Box::pin(self.command("COMMIT")),
+        ];
+        Ok(in_order(answers).await?.swap_remove(1))
     }
 
     /// Runs statements that give no rows.

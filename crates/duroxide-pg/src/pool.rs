@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_postgres::{Client, Row};
 
 use crate::config::ProviderConfig;
-use crate::connection::{Connection, Ear};
+use crate::connection::{Connection, Ear, GRACE};
 use crate::door::Door;
 use crate::driver::Driver;
 use crate::error::PgError;
@@ -147,7 +147,9 @@ impl Pool {
         values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
         let begin = self.settings.through_pooler.then_some(self.begin_alone.as_str());
-        connection.query(&self.schema, begin, sql, values, self.settings.statement_timeout).await
+        let asked = connection.query(&self.schema, begin, sql, values);
+        let limit = self.settings.statement_timeout + GRACE;
+        tokio::time::timeout(limit, asked).await.unwrap_or(Err(PgError::Timeout))
     }
 
     /// The same for what changes something and may have to wait for rows.

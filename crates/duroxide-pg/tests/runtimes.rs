@@ -98,13 +98,14 @@ fn a_runtime_that_stands_still_keeps_nobody_waiting() {
 }
 
 fn short_leases() -> RuntimeOptions {
-    let mut options = RuntimeOptions::default();
-    options.orchestrator_lock_timeout = LEASE;
-    options.worker_lock_timeout = LEASE;
-    options.worker_lock_renewal_buffer = Duration::ZERO;
-    options.session_lock_timeout = LEASE;
-    options.max_attempts = 1;
-    options
+    RuntimeOptions {
+        orchestrator_lock_timeout: LEASE,
+        worker_lock_timeout: LEASE,
+        worker_lock_renewal_buffer: Duration::ZERO,
+        session_lock_timeout: LEASE,
+        max_attempts: 1,
+        ..RuntimeOptions::default()
+    }
 }
 
 // R7.64.
