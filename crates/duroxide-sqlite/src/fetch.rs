@@ -1,7 +1,7 @@
 //! What was fetched, made into what the runtime expects: decoded, with history if wanted.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::provider::{
@@ -14,7 +14,6 @@ use crate::long::{decode, whole};
 use crate::ops::{
     AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn, TakenWork,
 };
-use crate::provider::deadline;
 use crate::queries;
 use crate::store::SqliteProvider;
 use crate::token::{self, Place, Secret};
@@ -235,4 +234,10 @@ fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
         }
         _ => None,
     }
+}
+
+/// Longer than anybody waits, and safe to add to an instant.
+fn deadline(timeout: Duration) -> Instant {
+    const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+    Instant::now() + timeout.min(FOR_EVER)
 }

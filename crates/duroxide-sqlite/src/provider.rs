@@ -1,7 +1,7 @@
 //! The store as the runtime sees it. Each method builds an operation or asks a query.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -365,10 +365,8 @@ impl Provider for SqliteProvider {
 
     async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
         let tokens: Vec<String> = tokens.iter().map(|token| (*token).to_owned()).collect();
-        self.readers
-            .read(move |c| queries::locks::lost_work(c, &tokens))
-            .await
-            .map_err(during("lost_work_items"))
+        let lost = self.readers.read(move |c| queries::locks::lost_work(c, &tokens)).await;
+        lost.map_err(during("lost_work_items"))
     }
 
     fn store_time_ms(&self) -> Option<u64> {
@@ -393,12 +391,6 @@ impl SqliteProvider {
             .read(move |c| queries::history::from_event(c, &id, execution, from, limit))
             .await
     }
-}
-
-/// Longer than anybody waits, and safe to add to an instant.
-pub(crate) fn deadline(timeout: Duration) -> Instant {
-    const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-    Instant::now() + timeout.min(FOR_EVER)
 }
 
 /// Attaches the name of the method to a failure.

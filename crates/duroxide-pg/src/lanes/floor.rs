@@ -72,9 +72,7 @@ impl Floor {
     pub(crate) fn expect(&self, queue: Queue, due: Instant) {
         let mut state = self.lock();
         for desk in state.desks.iter_mut().filter(|desk| desk.fetch.queue() == queue) {
-            if desk.due.is_none_or(|before| due < before) {
-                desk.due = Some(due);
-            }
+            desk.due = Some(desk.due.map_or(due, |before| before.min(due)));
         }
         self.set_alarm(&mut state);
     }

@@ -34,7 +34,7 @@ impl Provider for MemoryProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let wants = turn_wants(lock_timeout, filter, true);
+        let wants = TurnWants::of(lock_timeout, filter, true);
         let turn = self.poll_turn(wants.as_ref(), poll_timeout).await;
         Ok(turn.map(|(turn, _)| (turn.item, turn.lock_token, turn.attempt_count)))
     }
@@ -127,7 +127,7 @@ impl Provider for MemoryProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        let wants = work_wants(lock_timeout, session, tag_filter);
+        let wants = WorkWants::of(lock_timeout, session, tag_filter);
         Ok(self.poll_work(&wants, poll_timeout).await)
     }
 
@@ -224,7 +224,7 @@ impl Provider for MemoryProvider {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
-        let wants = turn_wants(lock_timeout, filter, false);
+        let wants = TurnWants::of(lock_timeout, filter, false);
         Ok(self.poll_turn(wants.as_ref(), poll_timeout).await.map(|(turn, _)| turn))
     }
 
@@ -236,7 +236,7 @@ impl Provider for MemoryProvider {
         max: usize,
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let mut turns = Vec::new();
-        let mut wants = turn_wants(lock_timeout, filter, false);
+        let mut wants = TurnWants::of(lock_timeout, filter, false);
         let mut patience = poll_timeout;
         while turns.len() < max
             && let Some((turn, bytes)) = self.poll_turn(wants.as_ref(), patience).await
@@ -262,7 +262,7 @@ impl Provider for MemoryProvider {
         max: usize,
     ) -> Result<Vec<(WorkItem, String, u32)>, ProviderError> {
         let mut all = Vec::new();
-        let mut wants = work_wants(lock_timeout, session, tag_filter);
+        let mut wants = WorkWants::of(lock_timeout, session, tag_filter);
         let mut patience = poll_timeout;
         while all.len() < max
             && let Some(work) = self.poll_work(&wants, patience).await
@@ -375,33 +375,6 @@ impl MemoryProvider {
             return None;
         };
         poll::<Turns>(self, wants, poll_timeout).await
-    }
-}
-
-/// What a fetch of turns asks for; `None` if its filter lets nothing through.
-fn turn_wants(
-    lock_timeout: Duration,
-    filter: Option<&DispatcherCapabilityFilter>,
-    with_history: bool,
-) -> Option<TurnWants> {
-    // R8.90: the first range counts.
-    let pins = match filter {
-        Some(filter) => Some(filter.supported_duroxide_versions.first()?.clone()),
-        None => None,
-    };
-    Some(TurnWants { lock_ms: millis(lock_timeout), pins, with_history, room: None })
-}
-
-fn work_wants(
-    lock_timeout: Duration,
-    session: Option<&SessionFetchConfig>,
-    tag_filter: &TagFilter,
-) -> WorkWants {
-    WorkWants {
-        lock_ms: millis(lock_timeout),
-        tags: tag_filter.clone(),
-        session: session.cloned(),
-        room: None,
     }
 }
 

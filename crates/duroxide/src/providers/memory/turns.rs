@@ -1,14 +1,17 @@
 //! Turns: fetched, given back, held for longer. (How they are committed: `commit.rs`.)
 
+use std::time::Duration;
+
 use semver::Version;
 
 use duroxide_core::model::{EventKind, INITIAL_EXECUTION_ID, WorkItem};
 
 use super::instances::{Id, Instance};
 use super::mailbox::Standing;
+use super::millis;
 use super::state::State;
 use crate::providers::Refusal;
-use crate::providers::{FetchedTurn, OrchestrationItem, SemverRange};
+use crate::providers::{DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, SemverRange};
 
 /// Handler version of an instance that never said (R8.24, R8.25).
 const UNKNOWN_VERSION: &str = "unknown";
@@ -23,6 +26,22 @@ pub(super) struct TurnWants {
     /// If it is to be handed out together with others: how many bytes there is room for (R8.147);
     /// and then nothing that was tried before (R8.146).
     pub(super) room: Option<usize>,
+}
+
+impl TurnWants {
+    /// `None` if the filter lets nothing through.
+    pub(super) fn of(
+        lock_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+        with_history: bool,
+    ) -> Option<Self> {
+        // R8.90: the first range counts.
+        let pins = match filter {
+            Some(filter) => Some(filter.supported_duroxide_versions.first()?.clone()),
+            None => None,
+        };
+        Some(Self { lock_ms: millis(lock_timeout), pins, with_history, room: None })
+    }
 }
 
 impl TurnWants {

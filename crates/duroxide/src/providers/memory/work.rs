@@ -23,6 +23,17 @@ pub(super) struct WorkWants {
     pub(super) room: Option<usize>,
 }
 
+impl WorkWants {
+    pub(super) fn of(
+        lock_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Self {
+        let (tags, session) = (tag_filter.clone(), session.cloned());
+        Self { lock_ms: millis(lock_timeout), tags, session, room: None }
+    }
+}
+
 /// A locked activity.
 #[derive(Debug)]
 pub(super) struct TakenWork {
