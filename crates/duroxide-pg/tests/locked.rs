@@ -88,7 +88,21 @@ async fn seize(db: &Client, id: &str) {
     db.execute(lock, &[&id]).await.unwrap();
 }
 
-/// Waits until a number of the store's transactions wait, or have waited, for a row.
+/// Waits until somebody but this process of the server waits for the row; who that is.
+async fn who_waits(db: &Client, but: i32) -> i32 {
+    let waiting = "SELECT pid FROM pg_locks WHERE NOT granted AND pid <> $1
+         AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    let began = Instant::now();
+    loop {
+        if let Some(row) = db.query(waiting, &[&but]).await.unwrap().first() {
+            return row.get(0);
+        }
+        assert!(began.elapsed() < LONG, "nobody waits");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until one of the store's transactions waits for a row.
 async fn until_blocked(db: &Client) {
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted
          AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
@@ -152,7 +166,9 @@ async fn r8_170_what_waits_for_a_row_keeps_its_order() {
     make(&store, "x").await;
     seize(&db, "x").await;
     let mut sent = vec![send(&store, message("x", "0"))];
-    until_blocked(&db).await;
+    // It waits with others first, and by itself once it was set apart.
+    let shared = who_waits(&db, 0).await;
+    who_waits(&db, shared).await;
     let behind = Arc::clone(&store);
     sent.push(tokio::spawn(async move {
         let send =
