@@ -55,7 +55,7 @@ $body$;
 -- The name of an activity, from its message. Not by way of json: what that refuses (a NUL in an id or an
 -- input) would take the whole view with it.
 CREATE FUNCTION duroxide.activity_name(p_payload text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $body$
+LANGUAGE sql IMMUTABLE SET standard_conforming_strings = on AS $body$
     SELECT CASE
         WHEN position('\' IN n.name) = 0 OR position('\u0000' IN n.name) > 0 THEN n.name
         ELSE ('"' || n.name || '"')::json #>> '{}' END

@@ -235,10 +235,17 @@ async fn one(
     row.ok_or_else(|| PgError::Connection { reason: format!("no answer to {sql}") })
 }
 
-/// A transaction in which each statement sees what is there when it begins, whatever the database says.
+/// A transaction in which each statement means the same, and sees what is there when it begins, whatever
+/// the database says; and in which nobody gives up waiting for another node that migrates.
 async fn begin(client: &mut Client) -> Result<Transaction<'_>, PgError> {
+    const PINNED: &str = "SET LOCAL standard_conforming_strings = on;
+         SET LOCAL search_path = pg_catalog, public;
+         SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+         SET LOCAL idle_in_transaction_session_timeout = 0";
     let isolation = IsolationLevel::ReadCommitted;
-    Ok(client.build_transaction().isolation_level(isolation).start().await?)
+    let transaction = client.build_transaction().isolation_level(isolation).start().await?;
+    transaction.batch_execute(PINNED).await?;
+    Ok(transaction)
 }
 
 /// The version this library makes.

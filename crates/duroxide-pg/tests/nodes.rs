@@ -332,16 +332,27 @@ async fn what_a_node_takes_without_its_proof_of_life_is_its_own() {
     let (here, there) = (open(&config).await, open(&schema.config()).await);
     company(&config, 2).await;
     let stranger = support::stranger(&config).await;
-    for number in 0..3 {
-        stranger.execute(CUT, &[&schema.name()]).await.unwrap();
-        // Meanwhile it notices.
-        let id = format!("i{number}");
-        here.enqueue_for_worker(activity(1_000 + number, None)).await.unwrap();
-        here.enqueue_for_orchestrator(start(&id), None).await.unwrap();
+    let mut turns = 0;
+    // A turn that is taken here, and the node it belongs to.
+    let mut take = async || {
+        turns += 1;
+        here.enqueue_for_orchestrator(start(&format!("i{turns}")), None).await.unwrap();
         let turn = here.fetch_turn(LOCK, LONG, None).await.unwrap().expect("a turn");
+        let node = "SELECT node FROM mailbox WHERE state = 2";
+        let node: Option<i64> = stranger.query_one(node, &[]).await.unwrap().get(0);
+        (turn.lock_token, node)
+    };
+    for _ in 0..3 {
+        let mut taken = take().await;
+        // Until it has noticed, and is not back yet. What it took before is another node's to end.
+        while taken.1.is_some() {
+            here.commit_turn(&taken.0, commit(None)).await.unwrap();
+            stranger.execute(CUT, &[&schema.name()]).await.unwrap();
+            taken = take().await;
+        }
         stranger.execute("SELECT pulse(NULL, NULL)", &[]).await.unwrap();
         assert!(there.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
-        here.commit_turn(&turn.lock_token, commit(None)).await.unwrap();
+        here.commit_turn(&taken.0, commit(None)).await.unwrap();
     }
 }
 
