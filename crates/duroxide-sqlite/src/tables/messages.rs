@@ -335,7 +335,7 @@ pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, 
 pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<(i64, bool)>> {
     let starts = all(
         c,
-        "SELECT q.instance, NOT q.late AND ifnull(q.seq <= m.upto OR q.seq = m.extra, 1)
+        "SELECT q.instance, NOT q.late AND (m.upto IS NULL OR q.seq <= m.upto OR q.seq IS m.extra)
          FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
          WHERE q.parent = ?1 ORDER BY q.instance, q.seq",
         [parent],
@@ -357,7 +357,7 @@ pub(crate) fn count_unlocked(c: Db<'_>, now: u64) -> Sql<u64> {
         c,
         "SELECT count(*) FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
          WHERE q.late OR NOT ifnull(m.state = 2 AND m.wake_at > ?1, 0)
-         OR NOT ifnull(q.seq <= m.upto OR q.seq = m.extra, 1)",
+         OR NOT (m.upto IS NULL OR q.seq <= m.upto OR q.seq IS m.extra)",
         [ms_in(now)],
         |row| row.get(0),
     )?;

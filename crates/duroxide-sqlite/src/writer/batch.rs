@@ -210,7 +210,7 @@ impl Writer {
                 self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
             }
             let notes = tx.finish(batch).map_err(Broken::Undone)?;
-            let outlook = Outlook::of(db, now).map_err(Broken::Undone)?;
+            let outlook = Outlook::of(db).map_err(Broken::Undone)?;
             crash_point("before-commit");
             let commit = || db.with("COMMIT", |commit| commit.execute([])).map(drop);
             faults::commit(&db, is_synced, commit).map_err(Broken::Unknown)?;

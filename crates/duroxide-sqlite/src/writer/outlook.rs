@@ -3,7 +3,7 @@
 use super::job::{Job, Queue};
 use super::thread::Writer;
 use crate::database::Db;
-use crate::tables::{Sql, first, ms_in, ms_out};
+use crate::tables::{Sql, first, ms_out};
 
 /// How things stand at the end of a transaction. It holds until somebody else writes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ struct Prospect {
 
 impl Outlook {
     /// Looks: each answer is the first entry of an index.
-    pub(super) fn of(c: Db<'_>, now: u64) -> Sql<Self> {
+    pub(super) fn of(c: Db<'_>) -> Sql<Self> {
         let found = first(
             c,
             "SELECT
@@ -34,8 +34,8 @@ impl Outlook {
              EXISTS (SELECT 1 FROM work WHERE wake_at IS NULL AND session IS NULL)
              OR EXISTS (SELECT 1 FROM work WHERE wake_at IS NULL AND session IS NOT NULL),
              (SELECT wake_at FROM work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-             (SELECT until FROM sessions WHERE until > ?1 ORDER BY until LIMIT 1)",
-            [ms_in(now)],
+             (SELECT until FROM sessions WHERE lapsed = 0 ORDER BY until LIMIT 1)",
+            [],
             |row| {
                 let times = [row.get(1)?, row.get(2)?, row.get(4)?, row.get(5)?];
                 Ok((row.get(0)?, row.get(3)?, times))
@@ -63,9 +63,9 @@ impl Writer {
     /// When time alone changes something for those who wait.
     pub(super) fn next_due(&mut self) -> Option<u64> {
         if self.outlook.is_none() {
-            let (connection, now) = (self.connection.as_ref()?, self.config.clock.now_ms());
+            let connection = self.connection.as_ref()?;
             // Should this fail, the next look around is not far, and the next fetch reports it.
-            self.outlook = connection.with(|db| Outlook::of(db, now)).ok();
+            self.outlook = connection.with(Outlook::of).ok();
         }
         let outlook = self.outlook?;
         let waited_for = |queue: &Queue| self.parked.waits_for(*queue);

@@ -138,8 +138,8 @@ impl ActivityContext {
     }
 
     /// Which attempt to run this scheduled activity this is, from 1. More than 1 means that a worker had
-    /// it before and did not come to its end: it died, or lost the store for longer than its lock. It may
-    /// have done something already. The attempts of a retry policy are another thing: each of them is an
+    /// it before and did not come to its end: it died, was shut down, lost the store for longer than its
+    /// lock, or had no such activity. It may have done something already. The attempts of a retry policy are another thing: each of them is an
     /// activity of its own, which begins with 1.
     pub fn attempt(&self) -> u32 {
         self.call.attempt
