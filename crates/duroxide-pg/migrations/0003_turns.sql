@@ -50,17 +50,25 @@ CREATE FUNCTION duroxide.advance(p_now bigint, p_retention bigint) RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_keys bigint[];
+    v_found bigint[];
+    v_seen bigint[] := '{}';
     v_kinds smallint[];
     v_seqs bigint[];
 BEGIN
     IF (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1) <= p_now THEN
-        v_keys := array(
-            SELECT DISTINCT d.instance FROM (
-                SELECT q.instance FROM duroxide.hidden q
-                WHERE q.visible_at <= p_now ORDER BY q.visible_at, q.seq LIMIT 1000) d);
-        v_keys := array(
-            SELECT m.instance FROM duroxide.mailbox m
-            WHERE m.instance = ANY (v_keys) FOR UPDATE SKIP LOCKED);
+        -- Those that somebody has locked are passed over, however many messages of theirs are due.
+        FOR v_round IN 1..8 LOOP
+            v_found := array(
+                SELECT DISTINCT d.instance FROM (
+                    SELECT q.instance FROM duroxide.hidden q
+                    WHERE q.visible_at <= p_now AND q.instance <> ALL (v_seen)
+                    ORDER BY q.visible_at, q.seq LIMIT 1000) d);
+            v_keys := array(
+                SELECT m.instance FROM duroxide.mailbox m
+                WHERE m.instance = ANY (v_found) FOR UPDATE SKIP LOCKED);
+            EXIT WHEN cardinality(v_keys) > 0 OR cardinality(v_found) = 0;
+            v_seen := v_seen || v_found;
+        END LOOP;
         WITH due AS (
             DELETE FROM duroxide.hidden q USING (
                 SELECT d.visible_at, d.seq FROM unnest(v_keys) u(key)

@@ -320,3 +320,23 @@ async fn r6_75_bulk_deletion_leaves_what_is_locked_for_the_end() {
     assert_eq!(deleted.await.unwrap().unwrap().instances_deleted, 39);
     assert_eq!(store.list_instances().await.unwrap(), ["i7"]);
 }
+
+// R8.170: as many as one step of time looks at are of one instance, whose row is locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_170_messages_of_others_become_due_behind_a_locked_row() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(schema.open().await);
+    let db = stranger(&schema.config()).await;
+    for id in ["a", "b"] {
+        make(&store, id).await;
+    }
+    let later = Some(Duration::from_secs(2));
+    for _ in 0..1_000 {
+        store.enqueue_for_orchestrator(message("a", "t"), later).await.unwrap();
+    }
+    seize(&db, "a").await;
+    store.enqueue_for_orchestrator(message("b", "t"), later).await.unwrap();
+    assert_eq!(next_turn(&store, LOCK).await.item.instance, "b");
+    db.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(next_turn(&store, LOCK).await.item.instance, "a");
+}
