@@ -31,7 +31,7 @@ const HARMLESS_TEXTS: &[&str] = &[
     "SELECT i.key FROM duroxide.instance i WHERE i.id =",
     "SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1",
     "SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
-    "SELECT q.instance FROM duroxide.hidden q WHERE q.visible_at <= p_now ORDER BY",
+    "SELECT q.instance FROM duroxide.hidden q WHERE q.visible_at <= p_now AND q.instance <> ALL",
 ];
 /// How the names of the schema's things begin.
 const SCHEMA: &str = "duroxide.";
