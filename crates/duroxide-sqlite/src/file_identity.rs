@@ -1,7 +1,7 @@
 //! What tells one file from another of the same name.
 
 use std::fs::Metadata;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Device and number of a file; unknown where there are no such things.
@@ -11,14 +11,14 @@ pub(crate) struct FileIdentity(Option<(u64, u64)>);
 impl FileIdentity {
     /// The file that has this name at present.
     pub(crate) fn of(path: &Path) -> Self {
-        Self(std::fs::metadata(path).ok().and_then(|file| number(&file)))
+        Self(number_of(path).ok().flatten())
     }
 
     /// Whether the name is known to be nobody's, or another file's, by now. A name that cannot be
     /// looked up at the moment says nothing.
     pub(crate) fn has_lost(&self, path: &Path) -> bool {
-        match std::fs::metadata(path) {
-            Ok(file) => self.0.is_some() && number(&file) != self.0,
+        match number_of(path) {
+            Ok(number) => self.0.is_some() && number != self.0,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         }
     }
@@ -34,6 +34,29 @@ pub(crate) fn names_of(file: &Metadata) -> u64 {
 #[cfg(not(unix))]
 pub(crate) fn names_of(_file: &Metadata) -> u64 {
     1
+}
+
+/// Device and number of the file that has this name.
+///
+/// Only these are asked for. Linux notes which files were asked for their times, and gives the next
+/// write a time that is exact to the nanosecond: it then has to write the file's inode with each sync
+/// of the log, which takes half as long again (`docs/decisions/019-names-without-times.md`).
+#[cfg(target_os = "linux")]
+fn number_of(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    use rustix::io::Errno;
+    match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+        Ok(file) => Ok(Some((makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino))),
+        // Old systems, and old sandboxes, which refuse what they do not know.
+        Err(Errno::NOSYS | Errno::PERM) => std::fs::metadata(path).map(|file| number(&file)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Device and number of the file that has this name.
+#[cfg(not(target_os = "linux"))]
+fn number_of(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    std::fs::metadata(path).map(|file| number(&file))
 }
 
 #[cfg(unix)]
