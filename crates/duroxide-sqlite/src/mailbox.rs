@@ -84,7 +84,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
 
 /// The same for activities.
 pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
-    if std::mem::replace(&mut tx.work_is_due, true) {
+    if std::mem::replace(&mut tx.work_is_due, true) || !work::is_due(tx.connection, tx.now)? {
         return Ok(());
     }
     let mut awake = work::show(tx.connection, tx.now)? + sessions::lapse(tx.connection, tx.now)?;

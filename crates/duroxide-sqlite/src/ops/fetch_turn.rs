@@ -60,7 +60,7 @@ impl Op for FetchTurn {
                     mailbox::bury_all(tx, key)?;
                     continue;
                 };
-                let is_known = tx.is_known(&instance)?;
+                let is_known = || tx.is_known(&instance);
                 let next = messages::next_batch(tx.connection, key, is_known)?;
                 // What was tried comes alone (R8.146), and all together is bounded (R8.147).
                 let (is_tried, bytes) = (next.is_tried(), next.bytes);

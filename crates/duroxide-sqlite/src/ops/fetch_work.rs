@@ -44,8 +44,9 @@ impl Op for FetchWork {
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenWork>, OpError> {
         mailbox::advance_work(tx)?;
         let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
+        let has_sessions = self.session.is_some() && work::any_in_sessions(tx.connection)?;
         while all.len() < self.max
-            && let Some((_, seq)) = self.choose(tx)?
+            && let Some((_, seq)) = self.choose(tx, has_sessions)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
             let (is_bound, is_tried) = (found.session.is_some(), 0 < found.attempts);
@@ -93,8 +94,9 @@ impl FetchWork {
         Self { lock_ms, tags: tags.clone(), session: session.cloned(), max }
     }
 
-    /// The oldest activity that can be fetched: each kind of row has an index of its own.
-    fn choose(&self, tx: &Tx<'_>) -> Sql<Option<Place>> {
+    /// The oldest activity that can be fetched: each kind of row has an index of its own. Those of
+    /// sessions are looked for only if there are any.
+    fn choose(&self, tx: &Tx<'_>, has_sessions: bool) -> Sql<Option<Place>> {
         let c = tx.connection;
         let tags = self.tags();
         let mut oldest = None;
@@ -112,7 +114,7 @@ impl FetchWork {
                 tag = work::next_tag(c, Some(&found))?;
             }
         }
-        if let Some(config) = &self.session {
+        if has_sessions && let Some(config) = &self.session {
             for holder in [None, Some(config.owner_id.as_str())] {
                 offer(oldest_in_sessions(c, holder, &tags)?);
             }

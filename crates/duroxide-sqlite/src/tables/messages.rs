@@ -95,7 +95,11 @@ pub(crate) fn positions(c: Db<'_>, instance: i64, limit: i64) -> Sql<Vec<i64>> {
 /// The messages of the next turn, in order: the oldest ones, as many as it may have, and in any case
 /// the one that begins its execution (R8.21, R8.147). The attempt that begins is part of what is
 /// returned, and written down if the lock ends without a commit: otherwise nobody will ask.
-pub(crate) fn next_batch(c: Db<'_>, instance: i64, is_known: bool) -> Sql<NextBatch> {
+pub(crate) fn next_batch(
+    c: Db<'_>,
+    instance: i64,
+    is_known: impl FnOnce() -> Sql<bool>,
+) -> Sql<NextBatch> {
     let mut next = NextBatch::default();
     let mut rows = rows_from(c, instance, i64::MIN, 1 + MAX_TURN_MESSAGES)?;
     let is_whole = rows.len() <= MAX_TURN_MESSAGES && next.fits_all(c, instance, &mut rows)?;
@@ -103,7 +107,7 @@ pub(crate) fn next_batch(c: Db<'_>, instance: i64, is_known: bool) -> Sql<NextBa
         next.messages = rows;
         return Ok(next);
     }
-    let beginning = beginning(c, instance, is_known)?;
+    let beginning = beginning(c, instance, is_known()?)?;
     let extra = match beginning {
         Some(first) => rows_from(c, instance, first, 1)?.pop(),
         None => None,

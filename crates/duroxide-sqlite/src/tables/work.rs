@@ -184,6 +184,13 @@ pub(crate) fn oldest_held(
     )
 }
 
+/// Whether any activity of a session can be fetched, by whomever.
+pub(crate) fn any_in_sessions(c: Db<'_>) -> Sql<bool> {
+    let sql = "SELECT 1 FROM work INDEXED BY work_ready_sessions
+               WHERE wake_at IS NULL AND session IS NOT NULL LIMIT 1";
+    Ok(first(c, sql, [], |row| row.get::<_, i64>(0))?.is_some())
+}
+
 /// The first tag after `last` that fetchable activities of such sessions have.
 pub(crate) fn next_held_tag(
     c: Db<'_>,
@@ -261,6 +268,14 @@ pub(crate) fn delete_activity(
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM work WHERE instance = ?1", [instance])
+}
+
+/// Whether time has changed anything: a lock has run out, a row becomes visible, or the lease of a
+/// session has run out.
+pub(crate) fn is_due(c: Db<'_>, now: u64) -> Sql<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM work WHERE wake_at <= ?1)
+               OR EXISTS (SELECT 1 FROM sessions WHERE lapsed = 0 AND until <= ?1)";
+    Ok(first(c, sql, [ms_in(now)], |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Lets time pass: rows become visible. How many.
