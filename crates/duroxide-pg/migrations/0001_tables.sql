@@ -67,7 +67,8 @@ CREATE TABLE duroxide.history (
 --   known    a turn can run without a start message
 --   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable, 5 cannot be read
 --   head     place among those that are ready, while it is: that of the oldest message, or `behind`
---   behind   place behind all that were ready when a lock ended without its holder (R8.146)
+--   behind   place behind all that were ready when a lock ended without its holder, until the next
+--            commit; who has one comes alone (R8.146)
 --   wake_at  end of the lock, or of the patience with messages for nobody, or when it is tried again
 --   token    the latest lock's secret, also after the lock ran out
 --   taken    messages of the latest lock; counted: their attempts are written down
@@ -131,7 +132,8 @@ CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
 -- Tags are of any length: the index knows a number made of them. lost: as for messages. position: place
--- among the others, which is behind all of them when a lock has ended without its holder (R8.146).
+-- among the others, which is behind all of them when a lock has ended without its holder; then it comes
+-- alone, too (R8.146).
 -- parked: it can be fetched, by the owner of its session only, and others have met it often enough.
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,

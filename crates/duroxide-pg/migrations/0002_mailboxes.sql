@@ -176,7 +176,9 @@ BEGIN
     UPDATE duroxide.mailbox m SET
         state = s.state,
         head = CASE WHEN s.state = 1 THEN greatest(s.head, m.behind) END,
-        behind = CASE WHEN s.head IS NOT NULL THEN m.behind END,
+        -- Whose lock ended without its holder stays marked while there are messages, due or not.
+        behind = CASE WHEN s.head IS NOT NULL OR m.behind IS NOT NULL AND EXISTS (
+            SELECT FROM duroxide.hidden q WHERE q.instance = m.instance) THEN m.behind END,
         -- What is undeliverable is due at once.
         wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
     FROM (

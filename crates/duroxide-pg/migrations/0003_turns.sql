@@ -180,7 +180,7 @@ END
 $body$;
 
 -- Locks up to `p_max` instances with their messages, those with the oldest first (R8.20, R8.21). One
--- that was tried before is alone (R8.146), and there is a limit to what all of them hold (R8.147): what
+-- whose lock ended without its holder is alone (R8.146), and there is a limit to what all of them hold (R8.147): what
 -- is left over of an instance makes its next turn. With one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
@@ -242,9 +242,12 @@ BEGIN
     v_found := cardinality(v_keys);
     WITH found AS (
         SELECT u.key, u.n, coalesce(b.seqs, q.seqs) AS seqs,
-            bool_or(coalesce(b.is_tried, q.is_tried)) OVER (ORDER BY u.n) AS are_tried,
+            bool_or(coalesce(b.is_tried, q.is_tried) AND k.behind IS NOT NULL)
+                OVER (ORDER BY u.n) AS are_tried,
             sum(CASE WHEN u.n > 1 THEN coalesce(b.bytes, q.bytes) END) OVER (ORDER BY u.n) AS bytes
         FROM unnest(v_keys) WITH ORDINALITY u(key, n)
+        CROSS JOIN LATERAL (
+            SELECT m.behind FROM duroxide.mailbox m WHERE m.instance = u.key LIMIT 1) k
         CROSS JOIN LATERAL (
             SELECT array_agg(o.seq ORDER BY o.seq) AS seqs, bool_or(o.attempts > 0) AS is_tried,
                 count(*) AS messages, sum(octet_length(o.payload)) AS bytes
@@ -413,8 +416,7 @@ BEGIN
                 ELSE q.lost END
         WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
     END IF;
-    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false,
-        behind = CASE WHEN p_delay > 0 THEN NULL ELSE behind END
+    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false
     WHERE instance = p_key;
     PERFORM duroxide.settle(ARRAY[p_key], p_retention);
     RETURN 0;

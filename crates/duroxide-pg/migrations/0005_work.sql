@@ -148,7 +148,8 @@ BEGIN
             coalesce(s.owner <> p_owner COLLATE "C" AND s.until > p_now, false)
         FROM asked a CROSS JOIN LATERAL (
             SELECT o.seq, o.session, o.position,
-                o.attempts > 0 OR octet_length(o.payload) > p_room AS is_alone
+                o.attempts > 0 AND o.behind IS NOT NULL OR octet_length(o.payload) > p_room
+                    AS is_alone
             FROM duroxide.work o
             WHERE o.wake_at IS NULL AND o.session IS NOT NULL AND NOT o.parked
             AND o.tag_key = a.key AND (p_any OR o.tag IS NOT DISTINCT FROM a.tag COLLATE "C")
@@ -200,7 +201,8 @@ BEGIN
         AND hashtextextended(o.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
         ORDER BY hashtextextended(o.owner, 0), hashtextextended(o.id, 0)) s
     CROSS JOIN LATERAL (
-        SELECT o.position, o.attempts > 0 OR octet_length(o.payload) > p_room AS is_alone
+        SELECT o.position,
+            o.attempts > 0 AND o.behind IS NOT NULL OR octet_length(o.payload) > p_room AS is_alone
         FROM duroxide.work o
         WHERE o.wake_at IS NULL AND o.session = s.id
         AND hashtextextended(o.session, 0) = hashtextextended(s.id, 0)
@@ -238,8 +240,8 @@ END
 $body$;
 
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
--- other fetches; before the place `p_before` if that is given. One that has to be alone because it was
--- tried before (R8.146), or is larger than `p_room` (R8.147), is only found, not taken, unless it is
+-- other fetches; before the place `p_before` if that is given. One that has to be alone because a lock
+-- on it ended without its holder (R8.146), or that is larger than `p_room` (R8.147), is only found, not taken, unless it is
 -- before `p_first`. If taken, its session is the owner's afterwards (R8.82). The session comes first: who
 -- locked an activity before it could make another one, who gets the session, begin with a younger
 -- activity.
@@ -277,7 +279,8 @@ BEGIN
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
         CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
-        SELECT w.seq, w.position, w.attempts > 0 OR octet_length(w.payload) > p_room
+        SELECT w.seq, w.position,
+            w.attempts > 0 AND w.behind IS NOT NULL OR octet_length(w.payload) > p_room
         INTO seq, place, is_alone FROM duroxide.work w
         WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
         AND hashtextextended(w.session, 0) = hashtextextended(v_session COLLATE "C", 0)
@@ -309,7 +312,7 @@ $body$;
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
 -- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
 -- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
--- last (R8.139). One that was tried before is alone (R8.146), and there is a limit to what all of them
+-- last (R8.139). One whose lock ended without its holder is alone (R8.146), and there is a limit to what all of them
 -- hold (R8.147).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
@@ -353,7 +356,7 @@ BEGIN
     END IF;
     v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
     IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
-        -- A batch ends before one that was tried, or is this one alone, and where it gets too large.
+        -- A batch ends before one that comes alone, or is this one, and where it gets too large.
         SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
             array_agg(c.position ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
             min(c.position) FILTER (WHERE c.n = 1),
@@ -365,11 +368,12 @@ BEGIN
             SELECT o.*, NOT o.are_tried AND coalesce(o.bytes <= duroxide.fetch_bytes(), true) AS fits
             FROM (
                 SELECT u.seq, u.n, w.position,
-                    bool_or(w.attempts > 0) OVER (ORDER BY u.n) AS are_tried,
+                    bool_or(w.attempts > 0 AND w.behind IS NOT NULL) OVER (ORDER BY u.n)
+                        AS are_tried,
                     sum(CASE WHEN u.n > 1 THEN w.bytes END) OVER (ORDER BY u.n) AS bytes
                 FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
                 CROSS JOIN LATERAL (
-                    SELECT r.position, r.attempts, octet_length(r.payload) AS bytes
+                    SELECT r.position, r.attempts, r.behind, octet_length(r.payload) AS bytes
                     FROM duroxide.work r WHERE r.seq = u.seq LIMIT 1) w) o) c;
         v_seqs := coalesce(v_seqs, '{}');
     END IF;

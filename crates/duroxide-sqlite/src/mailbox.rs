@@ -196,7 +196,14 @@ fn deliver(
 }
 
 fn settle_from(tx: &mut Tx<'_>, key: i64, mailbox: Mailbox) -> Sql<()> {
-    let Some(oldest) = messages::oldest(tx.connection, key)? else { return forget(tx, key) };
+    let Some(oldest) = messages::oldest(tx.connection, key)? else {
+        // Whose lock ended without its holder stays marked while there are messages to come.
+        if mailbox.moved_to.is_some() && hidden::any(tx.connection, key)? {
+            let resting = Mailbox { state: State::Resting, head: None, wake_at: None, ..mailbox };
+            return mailboxes::put(tx.connection, key, &resting);
+        }
+        return forget(tx, key);
+    };
     let Some(instance) = instances::by_key(tx.connection, key)? else { return Ok(()) };
     put_judged(tx, &instance, mailbox, oldest)
 }

@@ -35,14 +35,11 @@ impl Op for AbandonTurn {
             let more = if counts { 1 } else { -1 };
             messages::count_taken(tx.connection, self.key, mailbox.batch, more)?;
         }
-        let moved_to = match self.delay_ms.map(|delay| tx.now.saturating_add(delay)) {
-            Some(until) if tx.now < until => {
-                messages::hide_taken(tx.connection, self.key, mailbox.batch, until)?;
-                None
-            }
-            _ => mailbox.moved_to,
-        };
-        Ok(mailbox::unlock(tx, self.key, moved_to)?)
+        let hide_until = self.delay_ms.map(|delay| tx.now.saturating_add(delay));
+        if let Some(until) = hide_until.filter(|until| tx.now < *until) {
+            messages::hide_taken(tx.connection, self.key, mailbox.batch, until)?;
+        }
+        Ok(mailbox::unlock(tx, self.key, mailbox.moved_to)?)
     }
 
     fn lasts(&self) -> Lasts {

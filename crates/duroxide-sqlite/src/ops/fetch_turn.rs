@@ -62,8 +62,10 @@ impl Op for FetchTurn {
                 };
                 let is_known = || tx.is_known(&instance);
                 let next = messages::next_batch(tx.connection, key, is_known)?;
-                // What was tried comes alone (R8.146), and all together is bounded (R8.147).
-                let (is_tried, bytes) = (next.is_tried(), next.bytes);
+                // Whose lock ended without its holder comes alone (R8.146), and all together is
+                // bounded (R8.147).
+                let is_tried = next.is_tried() && mailboxes::is_moved(tx.connection, key)?;
+                let bytes = next.bytes;
                 if !turns.is_empty() {
                     if is_tried || room < bytes {
                         return Ok(turns);

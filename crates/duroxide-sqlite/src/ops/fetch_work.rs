@@ -49,9 +49,11 @@ impl Op for FetchWork {
             && let Some((_, seq)) = self.choose(tx, has_sessions)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
-            let (is_bound, is_tried) = (found.session.is_some(), 0 < found.attempts);
+            let is_bound = found.session.is_some();
+            let is_tried = 0 < found.attempts && found.is_moved;
             if !all.is_empty() {
-                // What was tried comes alone (R8.146), and all together is bounded (R8.147).
+                // Whose lock ended without its holder comes alone (R8.146), and all together is
+                // bounded (R8.147).
                 if is_tried || room < found.bytes() {
                     break;
                 }

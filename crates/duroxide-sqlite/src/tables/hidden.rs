@@ -91,6 +91,13 @@ pub(crate) fn is_due(c: Db<'_>, instance: i64, now: u64) -> Sql<bool> {
     Ok(found.is_some())
 }
 
+/// Whether a message waits for its time.
+pub(crate) fn any(c: Db<'_>, instance: i64) -> Sql<bool> {
+    let found =
+        first(c, "SELECT 1 FROM hidden WHERE instance = ?1 LIMIT 1", [instance], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
 /// Whether a start waits for its time.
 pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     let found = first(

@@ -46,7 +46,8 @@ pub(crate) struct Mailbox {
     /// The latest lock's secret, also after the lock ran out (R8.67).
     pub(crate) token: Option<Secret>,
     pub(crate) node: Option<i64>,
-    /// Where it stands at the earliest, since it was moved behind others (R8.146).
+    /// Where it stands at the earliest, since it was moved behind others: a lock on it ended without
+    /// its holder, and there was no commit since (R8.146).
     pub(crate) moved_to: Option<i64>,
     /// What the latest lock was taken with.
     pub(crate) batch: Batch,
@@ -108,6 +109,11 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
         [instance],
         read,
     )
+}
+
+/// Whether a lock on it ended without a commit or a give-back since the last commit (R8.146).
+pub(crate) fn is_moved(c: Db<'_>, instance: i64) -> Sql<bool> {
+    Ok(get(c, instance)?.is_some_and(|mailbox| mailbox.moved_to.is_some()))
 }
 
 pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {

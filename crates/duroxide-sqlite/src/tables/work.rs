@@ -43,6 +43,8 @@ impl Work {
 #[derive(Debug, Clone)]
 pub(crate) struct Payload {
     pub(crate) attempts: u32,
+    /// Whether a lock on it has ended without an answer or a give-back (R8.146).
+    pub(crate) is_moved: bool,
     pub(crate) session: Option<String>,
     pub(crate) payload: String,
     pub(crate) apart: Option<Apart>,
@@ -95,10 +97,12 @@ pub(crate) fn get(c: Db<'_>, seq: i64) -> Sql<Option<Work>> {
 
 /// What an activity is to do.
 pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
-    let sql = "SELECT attempts, session, payload, instance, long_text FROM work WHERE seq = ?1";
+    let sql = "SELECT attempts, session, payload, instance, long_text, position <> seq FROM work
+               WHERE seq = ?1";
     let found = first(c, sql, [seq], |row| {
         let payload = Payload {
             attempts: row.get(0)?,
+            is_moved: row.get(5)?,
             session: optional_text(row, 1)?,
             payload: text(row, 2)?,
             apart: reference(row, 4)?,

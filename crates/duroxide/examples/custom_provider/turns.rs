@@ -98,9 +98,6 @@ impl Tables {
             return Err(invalid_token("abandon_orchestration_item"));
         };
         self.turn_locks.remove(&instance);
-        if delay.is_some_and(|delay| now < later(now, delay)) {
-            self.moved_to.remove(&instance);
-        }
         for message in self.messages.iter_mut().filter(|row| row.batch.as_deref() == Some(token)) {
             message.batch = None;
             if let Some(delay) = delay {
@@ -170,9 +167,10 @@ impl Tables {
     /// Turns whose lock ran out go behind all others, since they may be what ended their process:
     /// in the order in which the locks ended, then in that in which they stood (R8.146).
     fn move_lost_turns_behind(&mut self, now: u64) {
+        // Who has no messages stands nowhere.
         let mut moved_to = std::mem::take(&mut self.moved_to);
-        // Who has nothing to read stands nowhere.
-        moved_to.retain(|id, _| self.position(id, now).is_some() || self.is_locked(id, now));
+        let has_any = |id: &String| self.messages.iter().any(|row| row.instance == *id);
+        moved_to.retain(|id, _| has_any(id) || self.is_locked(id, now));
         self.moved_to = moved_to;
         let locks = self.turn_locks.iter().filter(|(_, lock)| lock.just_ran_out(now));
         let mut lost: Vec<_> = locks

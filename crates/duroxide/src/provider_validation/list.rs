@@ -421,6 +421,8 @@ macro_rules! __provider_validations {
             tried {
                 G a_tried_turn_comes_alone,
                 G a_tried_activity_comes_alone,
+                G given_back_turns_come_together,
+                G given_back_activities_come_together,
                 G a_turn_whose_lock_ended_goes_behind,
                 G an_activity_whose_lock_ended_goes_behind,
                 G what_is_given_back_keeps_its_place,

@@ -1,4 +1,4 @@
-//! What was tried before is handed out alone, and behind what was fetchable when its lock ended: so
+//! Whose lock ended without its holder is handed out alone, and behind what was fetchable then: so
 //! that a process that is ended again and again uses up nobody's attempts but its own.
 
 use std::time::Duration;
@@ -15,45 +15,85 @@ const WORK: &str = "the-worker-queue";
 /// Longer than any check waits.
 const POLL: Duration = Duration::from_secs(300);
 
-/// A turn that was given back comes alone.
+/// Turns whose locks ended come alone, also after they were given back for a while.
 pub async fn a_tried_turn_comes_alone<F: ProviderFactory>(factory: &F) {
-    let says = "fetch_turns hands out a turn whose attempt was counted before by itself";
+    let says = "fetch_turns hands out a turn by itself if a lock ended without commit or give-back";
+    let lab = lab(factory, Promise { rule: "R8.146", says, section: TURNS }).await;
+    for name in ["a", "b", "c", "d"] {
+        lab.send(start(name)).await;
+    }
+    let [_, _] = [lab.turn_of("a").await, lab.turn_of("b").await];
+    lab.locks_run_out().await;
+    let lab = lab.patient();
+    let fetched = all_turns(&lab).await;
+    let [a, b] = ["a", "b"].map(|name| token_of(&fetched, name));
+    alone(&lab, &fetched, &[("c", 1), ("d", 1), ("a", 2), ("b", 2)]);
+    for token in [&a, &b].into_iter().flatten() {
+        let later = lab.abandon_orchestration_item(token, Some(lab.patience / 8), false).await;
+        lab.ok("abandon_orchestration_item", later);
+    }
+    // Once they are to be seen again.
+    tokio::time::sleep(lab.patience / 4).await;
+    alone(&lab, &all_turns(&lab).await, &[("a", 3), ("b", 3)]);
+}
+
+/// Activities whose locks ended come alone, also after they were given back.
+pub async fn a_tried_activity_comes_alone<F: ProviderFactory>(factory: &F) {
+    let says = "fetch_work_items hands out an activity by itself if a lock ended without an answer";
+    let lab = lab(factory, Promise { rule: "R8.146", says, section: WORK }).await;
+    for id in 2..7 {
+        lab.queue(activity("a", id)).await;
+    }
+    let [_, _, _] = [lab.job().await, lab.job().await, lab.job().await];
+    lab.locks_run_out().await;
+    let lab = lab.patient();
+    let fetched = all_jobs(&lab).await;
+    alone_at_work(&lab, &fetched, &[(5, 1), (6, 1), (2, 2), (3, 2), (4, 2)]);
+    for job in fetched.iter().flatten().filter(|job| job.id() < 4) {
+        lab.give_back(job, None).await;
+    }
+    lab.queue(activity("a", 7)).await;
+    alone_at_work(&lab, &all_jobs(&lab).await, &[(2, 3), (3, 3), (7, 1)]);
+}
+
+/// Turns that were given back come together, as they did before.
+pub async fn given_back_turns_come_together<F: ProviderFactory>(factory: &F) {
+    let says = "turns that were given back come as many at once as before, attempts counted or not";
     let lab = lab(factory, Promise { rule: "R8.146", says, section: TURNS }).await.patient();
     for name in ["a", "b", "c", "d"] {
         lab.send(start(name)).await;
     }
-    let [a, b] = [lab.turn_of("a").await, lab.turn_of("b").await];
-    lab.abandon_with(&a.token, false).await;
-    lab.abandon_with(&b.token, true).await; // its attempt does not count
-    let tried = [("a", 2), ("b", 1), ("c", 1), ("d", 1)];
-    alone(&lab, all_turns(&lab).await, &tried);
-    for name in ["e", "f", "g"] {
-        lab.send(start(name)).await;
+    let mut sizes = Vec::new();
+    for attempt in 1..4 {
+        let fetched = all_turns(&lab).await;
+        sizes.push(fetched.iter().map(Vec::len).collect::<Vec<_>>());
+        for turn in fetched.iter().flatten() {
+            lab.same("the attempt", turn.attempt_count, attempt);
+            lab.abandon_with(&turn.lock_token, false).await;
+        }
     }
-    let [_, tried] = [lab.turn_of("e").await, lab.turn_of("f").await];
-    lab.abandon_with(&tried.token, false).await;
-    alone(&lab, all_turns(&lab).await, &[("f", 2), ("g", 1)]);
+    let first = sizes[0].clone();
+    lab.same("how many came at a time", sizes, [first.clone(), first.clone(), first]);
 }
 
-/// An activity that was given back comes alone.
-pub async fn a_tried_activity_comes_alone<F: ProviderFactory>(factory: &F) {
-    let says = "fetch_work_items hands out an activity whose attempt was counted before by itself";
+/// Activities that were given back come together, as they did before.
+pub async fn given_back_activities_come_together<F: ProviderFactory>(factory: &F) {
+    let says = "activities that were given back come as many at once as before";
     let lab = lab(factory, Promise { rule: "R8.146", says, section: WORK }).await.patient();
-    for id in 2..7 {
+    for id in 2..6 {
         lab.queue(activity("a", id)).await;
     }
-    let [_, _, fourth] = [lab.job().await, lab.job().await, lab.job().await];
-    lab.give_back(&fourth, None).await;
-    lab.queue(activity("a", 7)).await;
-    alone_at_work(&lab, all_jobs(&lab).await, &[(4, 2), (5, 1), (6, 1), (7, 1)]);
-    for id in 8..11 {
-        lab.queue(activity("a", id)).await;
+    let mut sizes = Vec::new();
+    for attempt in 1..4 {
+        let fetched = all_jobs(&lab).await;
+        sizes.push(fetched.iter().map(Vec::len).collect::<Vec<_>>());
+        for job in fetched.iter().flatten() {
+            lab.same("the attempt", job.attempt, attempt);
+            lab.give_back(job, None).await;
+        }
     }
-    let [eighth, ninth] = [lab.job().await, lab.job().await];
-    let uncounted = lab.abandon_work_item(&eighth.token, None, true).await;
-    lab.ok("abandon_work_item", uncounted);
-    lab.give_back(&ninth, None).await;
-    alone_at_work(&lab, all_jobs(&lab).await, &[(8, 1), (9, 2), (10, 1)]);
+    let first = sizes[0].clone();
+    lab.same("how many came at a time", sizes, [first.clone(), first.clone(), first]);
 }
 
 /// Turns whose locks ran out are behind the others, with their messages as they were.
@@ -166,11 +206,17 @@ pub async fn what_was_moved_can_still_be_given_back<F: ProviderFactory>(factory:
 pub async fn what_is_left_behind_finds_who_waits<F: ProviderFactory>(factory: &F) {
     let says = "an item that one fetch passes over reaches another one that waits, at once";
     let promise = Promise { rule: "R8.146", says, section: "long-polls" };
-    let lab = lab(factory, promise).await.patient();
-    let soon = lab.patience / 4;
-    lab.send_later(start("fresh"), soon).await; // before the other one, and visible with it
+    let lab = lab(factory, promise).await;
     lab.send(start("tried")).await;
-    let turn = lab.turn_of("tried").await;
+    lab.turn_of("tried").await;
+    lab.send(start("fresh")).await;
+    lab.locks_run_out().await;
+    let lab = lab.patient();
+    let soon = lab.patience / 4;
+    let (fresh, turn) = (lab.turn_of("fresh").await, lab.turn_of("tried").await);
+    // Before the other one, and visible with it.
+    let later = lab.abandon_orchestration_item(&fresh.token, Some(soon), true).await;
+    lab.ok("abandon_orchestration_item", later);
     let later = lab.abandon_orchestration_item(&turn.token, Some(soon), false).await;
     lab.ok("abandon_orchestration_item", later);
     let wait = || timeout(lab.patience, lab.fetch_turns(lab.lock, POLL, None, 10));
@@ -240,7 +286,7 @@ async fn all_jobs(lab: &Lab) -> Vec<Vec<Job>> {
 
 /// These came in this order with these attempts, the tried ones each in a fetch of its own.
 #[track_caller]
-fn alone(lab: &Lab, fetched: Vec<Vec<FetchedTurn>>, expected: &[(&str, u32)]) {
+fn alone(lab: &Lab, fetched: &[Vec<FetchedTurn>], expected: &[(&str, u32)]) {
     let shared = fetched.iter().find(|f| 1 < f.len() && f.iter().any(|t| 1 < t.attempt_count));
     lab.expect(shared.is_none(), "a turn that was tried before to come alone", shared);
     let all = fetched.iter().flatten();
@@ -248,8 +294,14 @@ fn alone(lab: &Lab, fetched: Vec<Vec<FetchedTurn>>, expected: &[(&str, u32)]) {
     lab.same("the turns, with their attempts", all, expected);
 }
 
+/// The token of this instance's turn.
+fn token_of(fetched: &[Vec<FetchedTurn>], instance: &str) -> Option<String> {
+    let turn = fetched.iter().flatten().find(|turn| turn.item.instance == instance);
+    turn.map(|turn| turn.lock_token.clone())
+}
+
 #[track_caller]
-fn alone_at_work(lab: &Lab, fetched: Vec<Vec<Job>>, expected: &[(u64, u32)]) {
+fn alone_at_work(lab: &Lab, fetched: &[Vec<Job>], expected: &[(u64, u32)]) {
     let shared = fetched.iter().find(|f| 1 < f.len() && f.iter().any(|job| 1 < job.attempt));
     lab.expect(shared.is_none(), "an activity that was tried before to come alone", shared);
     let all: Vec<_> = fetched.iter().flatten().map(|job| (job.id(), job.attempt)).collect();

@@ -176,8 +176,10 @@ mutants! {
     ShowsWholeBacklog => "big_batches::a_backlog_comes_in_bounded_turns",
     /// The message that begins an execution is left behind the backlog.
     LeavesBeginningBehind => "big_batches::a_beginning_is_found_behind_a_backlog",
-    /// Turns that were tried before come together with others.
+    /// Turns whose locks ended come together with others.
     MixesTriedTurns => "tried::a_tried_turn_comes_alone",
+    /// Turns that were given back come one by one.
+    IsolatesGivenBackTurns => "tried::given_back_turns_come_together",
     /// What a fetch of several turns leaves behind is not to be seen for an hour.
     HidesWhatItLeaves => "tried::what_is_left_behind_finds_who_waits",
     /// A turn whose lock ran out comes first again.
@@ -240,8 +242,10 @@ mutants! {
     WaitsForSeveral => "several_at_once::several_wait_for_the_first_only",
     /// A fetch of several activities has them all, however large they are.
     ForgetsFetchBytes => "big_batches::several_at_once_are_bounded_together",
-    /// Activities that were tried before come together with others.
+    /// Activities whose locks ended come together with others.
     MixesTriedWork => "tried::a_tried_activity_comes_alone",
+    /// Activities that were given back come one by one.
+    IsolatesGivenBackWork => "tried::given_back_activities_come_together",
     /// An activity whose lock ran out comes first again.
     KeepsPlaceOfLostWork => "tried::an_activity_whose_lock_ended_goes_behind",
     /// Tags are not filtered.

@@ -107,7 +107,14 @@ impl Provider for MutantProvider {
         lock_token: &str,
         commit: TurnCommit,
     ) -> Result<(), RejectedCommit> {
-        let result = self.wrong_commit(&self.real_token(lock_token), commit.clone()).await;
+        let token = self.real_token(lock_token);
+        let result = self.wrong_commit(&token, commit.clone()).await;
+        if let (true, Some(turn)) = (result.is_ok(), self.held(&token)) {
+            self.notes()
+                .turns
+                .retain(|other, held| held.instance != turn.instance || *other == token);
+            self.note_answered(&token);
+        }
         result.map_err(|error| RejectedCommit { error, commit: Box::new(commit) })
     }
 
@@ -117,6 +124,7 @@ impl Provider for MutantProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
+        self.note_answered(&self.real_token(lock_token));
         self.wrong_abandon(&self.real_token(lock_token), delay, ignore_attempt).await
     }
 
@@ -207,6 +215,7 @@ impl Provider for MutantProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
+        self.note_answered(token);
         self.wrong_work_abandon(token, delay, ignore_attempt).await
     }
 

@@ -24,17 +24,21 @@ impl MutantProvider {
     ) -> Result<Vec<FetchedTurn>, ProviderError> {
         let mixes = self.is(Mutant::MixesTriedTurns);
         let hides = self.is(Mutant::HidesWhatItLeaves);
-        let max = if mixes || hides || self.mutant.is_none() { max } else { max.min(1) };
+        let isolates = self.is(Mutant::IsolatesGivenBackTurns);
+        let several = mixes || hides || isolates || self.mutant.is_none();
+        let max = if several { max } else { max.min(1) };
         let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         while all.len() < max
             && let Some(turn) = self.fetch_turn(lock, poll, filter).await?
         {
-            let is_tried = 1 < turn.attempt_count && !mixes;
+            let is_lost = isolates || self.has_lost_turn(&turn.item.instance);
+            let is_tried = 1 < turn.attempt_count && is_lost && !mixes;
             let bytes: usize = turn.item.messages.iter().map(WorkItem::payload_bytes).sum();
             let is_too_much = !all.is_empty() && room < bytes;
             room -= if all.is_empty() { 0 } else { bytes.min(room) };
             if (is_tried || is_too_much) && !all.is_empty() {
                 let hidden = hides.then_some(LONG);
+                self.note_answered(&turn.lock_token);
                 self.inner.abandon_orchestration_item(&turn.lock_token, hidden, true).await?;
                 break;
             }

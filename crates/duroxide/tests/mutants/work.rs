@@ -41,11 +41,13 @@ impl MutantProvider {
         {
             let in_session =
                 matches!(&job.0, WorkItem::ActivityExecute { session_id: Some(_), .. });
-            let is_tried = 1 < job.2 && !self.is(Mutant::MixesTriedWork);
+            let is_lost = self.is(Mutant::IsolatesGivenBackWork) || self.has_lost_work(&job.0);
+            let is_tried = 1 < job.2 && is_lost && !self.is(Mutant::MixesTriedWork);
             let bytes = if all.is_empty() { 0 } else { job.0.payload_bytes() };
             let is_too_much = room < bytes && !self.is(Mutant::ForgetsFetchBytes);
             room = room.saturating_sub(bytes);
             if (is_tried || is_too_much) && !all.is_empty() {
+                self.note_answered(&job.1);
                 self.inner.abandon_work_item(&job.1, None, true).await?;
                 break;
             }

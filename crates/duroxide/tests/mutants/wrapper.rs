@@ -29,6 +29,8 @@ pub struct Notes {
     pub latest_turn: Option<(OrchestrationItem, String, u32)>,
     /// When the lock of an activity runs out, by token.
     pub jobs: HashMap<String, u64>,
+    /// Tokens of what was committed, answered or given back.
+    pub answered: HashSet<String>,
     /// Real tokens by those that were handed out instead.
     pub aliases: HashMap<String, String>,
     /// Instances that stay locked until then.
@@ -115,6 +117,27 @@ impl MutantProvider {
     ) -> Vec<(String, T)> {
         let now = self.now();
         of(&mut self.notes()).extract_if(|_, held| until(held) <= now).collect()
+    }
+
+    /// Notes that a lock did not end by itself.
+    pub fn note_answered(&self, token: &str) {
+        self.notes().answered.insert(token.to_owned());
+    }
+
+    /// Whether a lock on this instance ended without its holder since the last commit.
+    pub fn has_lost_turn(&self, instance: &str) -> bool {
+        let (notes, now) = (self.notes(), self.now());
+        notes.turns.iter().any(|(token, held)| {
+            held.instance == instance && held.until <= now && !notes.answered.contains(token)
+        })
+    }
+
+    /// Whether a lock on this activity ended without its holder.
+    pub fn has_lost_work(&self, item: &WorkItem) -> bool {
+        let (notes, now) = (self.notes(), self.now());
+        notes.jobs.iter().any(|(token, until)| {
+            notes.items.get(token) == Some(item) && *until <= now && !notes.answered.contains(token)
+        })
     }
 
     /// Fetches the turn of this instance, with all its messages; its token.

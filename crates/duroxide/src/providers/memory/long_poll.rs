@@ -11,11 +11,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::instances::Id;
 use super::state::State;
-use super::turns::TurnWants;
+use super::turns::{TakenTurn, TurnWants};
 use super::waiters::{Line, Waiters};
 use super::work::{TakenWork, WorkWants};
 use super::{Inner, MemoryProvider};
-use crate::providers::FetchedTurn;
 
 /// Longer than anybody waits, and safe to add to an instant.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -30,14 +29,14 @@ impl Line for Turns {
     type Wants = TurnWants;
     type Key = Id;
     /// A turn, and the bytes of its messages.
-    type Taken = (FetchedTurn, usize);
+    type Taken = TakenTurn;
 
     fn take(
         state: &mut State,
         wants: &TurnWants,
         new_token: impl FnOnce() -> String,
         now: u64,
-    ) -> Option<(Id, (FetchedTurn, usize))> {
+    ) -> Option<(Id, TakenTurn)> {
         state.take_turn(wants, new_token, now)
     }
 

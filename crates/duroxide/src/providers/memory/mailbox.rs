@@ -27,7 +27,8 @@ pub(super) struct Batch {
     /// In queue order.
     pub(super) sequences: Vec<u64>,
     pub(super) bytes: usize,
-    /// Whether one of them was fetched before (R8.146).
+    /// Whether it comes alone: one of them was fetched before, and a lock ended without its holder
+    /// (R8.146).
     pub(super) is_tried: bool,
 }
 
@@ -83,7 +84,8 @@ pub(super) struct Mailbox {
     /// By the time they become visible, then queue order.
     pub(super) hidden: BTreeMap<(u64, u64), Message>,
     pub(super) lock: Option<Lock>,
-    /// Position behind those that were fetchable when a lock was found to have run out (R8.146).
+    /// Position behind those that were fetchable when a lock was found to have run out, until the
+    /// next commit (R8.146).
     moved_to: Option<u64>,
     visible_starts: BTreeSet<u64>,
     visible_queue_messages: usize,
@@ -149,6 +151,7 @@ impl Mailbox {
             }
             batch.add(*sequence, message);
         }
+        batch.is_tried &= self.moved_to.is_some();
         batch
     }
 
@@ -209,9 +212,6 @@ impl Mailbox {
     /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the
     /// attempt uncounted, if that is asked for. Other messages are left alone.
     pub(super) fn abandon(&mut self, hide_until: Option<u64>, uncount: bool, now: u64) {
-        if hide_until.is_some_and(|until| now < until) {
-            self.moved_to = None;
-        }
         for sequence in self.unlock() {
             if let Some(mut message) = self.take(sequence) {
                 message.attempts = message.attempts.saturating_sub(u32::from(uncount));
@@ -271,7 +271,7 @@ impl Mailbox {
         }
     }
 
-    /// Nothing is left that could be fetched, so nothing stands anywhere.
+    /// Nothing is left, so nothing stands anywhere.
     pub(super) fn forget_position(&mut self) {
         self.moved_to = None;
     }

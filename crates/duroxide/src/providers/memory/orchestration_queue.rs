@@ -220,7 +220,7 @@ impl OrchestrationQueue {
         if slot.mailbox.catch_up(now) {
             self.ran_out.push(Id::clone(id));
         }
-        if slot.mailbox.visible.is_empty() && slot.mailbox.held_until().is_none() {
+        if slot.mailbox.len() == 0 && slot.mailbox.held_until().is_none() {
             slot.mailbox.forget_position();
         }
         let mut overdue = Vec::new();

@@ -9,8 +9,8 @@ use duroxide_core::model::limits::MAX_FETCH_BYTES;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 
 use super::long_poll::{Turns, Work, poll};
-use super::turns::TurnWants;
-use super::work::WorkWants;
+use super::turns::{TakenTurn, TurnWants};
+use super::work::{TakenWork, WorkWants};
 use super::{MemoryProvider, commit_watch, millis};
 use crate::providers::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
@@ -36,7 +36,7 @@ impl Provider for MemoryProvider {
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
         let wants = TurnWants::of(lock_timeout, filter, true);
         let turn = self.poll_turn(wants.as_ref(), poll_timeout).await;
-        Ok(turn.map(|(turn, _)| (turn.item, turn.lock_token, turn.attempt_count)))
+        Ok(turn.map(|TakenTurn { turn, .. }| (turn.item, turn.lock_token, turn.attempt_count)))
     }
 
     async fn ack_orchestration_item(
@@ -128,7 +128,7 @@ impl Provider for MemoryProvider {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let wants = WorkWants::of(lock_timeout, session, tag_filter);
-        Ok(self.poll_work(&wants, poll_timeout).await)
+        Ok(self.poll_work(&wants, poll_timeout).await.map(TakenWork::into_parts))
     }
 
     async fn ack_work_item(
@@ -225,7 +225,7 @@ impl Provider for MemoryProvider {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<FetchedTurn>, ProviderError> {
         let wants = TurnWants::of(lock_timeout, filter, false);
-        Ok(self.poll_turn(wants.as_ref(), poll_timeout).await.map(|(turn, _)| turn))
+        Ok(self.poll_turn(wants.as_ref(), poll_timeout).await.map(|taken| taken.turn))
     }
 
     async fn fetch_turns(
@@ -239,9 +239,9 @@ impl Provider for MemoryProvider {
         let mut wants = TurnWants::of(lock_timeout, filter, false);
         let mut patience = poll_timeout;
         while turns.len() < max
-            && let Some((turn, bytes)) = self.poll_turn(wants.as_ref(), patience).await
+            && let Some(taken) = self.poll_turn(wants.as_ref(), patience).await
         {
-            let is_tried = 1 < turn.attempt_count;
+            let TakenTurn { turn, bytes, is_tried } = taken;
             turns.push(turn);
             if is_tried {
                 break;
@@ -267,8 +267,9 @@ impl Provider for MemoryProvider {
         while all.len() < max
             && let Some(work) = self.poll_work(&wants, patience).await
         {
-            let (is_last, bytes) = (is_bound(&work.0) || 1 < work.2, work.0.payload_bytes());
-            all.push(work);
+            let is_last = is_bound(&work.item) || work.is_tried;
+            let bytes = work.item.payload_bytes();
+            all.push(work.into_parts());
             if is_last {
                 break;
             }
@@ -351,25 +352,20 @@ impl Provider for MemoryProvider {
 }
 
 impl MemoryProvider {
-    async fn poll_work(
-        &self,
-        wants: &WorkWants,
-        poll_timeout: Duration,
-    ) -> Option<(WorkItem, String, u32)> {
+    async fn poll_work(&self, wants: &WorkWants, poll_timeout: Duration) -> Option<TakenWork> {
         if wants.tags == TagFilter::None {
             // R8.79. Waiting keeps the caller from asking again and again.
             tokio::time::sleep(poll_timeout).await;
             return None;
         }
-        let work = poll::<Work>(self, wants, poll_timeout).await?;
-        Some((work.item, work.token, work.attempts))
+        poll::<Work>(self, wants, poll_timeout).await
     }
 
     async fn poll_turn(
         &self,
         wants: Option<&TurnWants>,
         poll_timeout: Duration,
-    ) -> Option<(FetchedTurn, usize)> {
+    ) -> Option<TakenTurn> {
         let Some(wants) = wants else {
             tokio::time::sleep(poll_timeout).await;
             return None;

@@ -24,8 +24,18 @@ pub(super) struct TurnWants {
     pub(super) pins: Option<SemverRange>,
     pub(super) with_history: bool,
     /// If it is to be handed out together with others: how many bytes there is room for (R8.147);
-    /// and then nothing that was tried before (R8.146).
+    /// and then nothing that comes alone (R8.146).
     pub(super) room: Option<usize>,
+}
+
+/// A locked turn.
+#[derive(Debug)]
+pub(super) struct TakenTurn {
+    pub(super) turn: FetchedTurn,
+    /// Of its messages.
+    pub(super) bytes: usize,
+    /// Whether it comes alone (R8.146).
+    pub(super) is_tried: bool,
 }
 
 impl TurnWants {
@@ -61,7 +71,7 @@ impl State {
         wants: &TurnWants,
         new_token: impl FnOnce() -> String,
         now: u64,
-    ) -> Option<(Id, (FetchedTurn, usize))> {
+    ) -> Option<(Id, TakenTurn)> {
         self.bury_undeliverable(now);
         self.move_turns_behind(now);
         let id = self.messages.oldest_runnable(|pin| wants.accepts(pin))?;
@@ -70,7 +80,7 @@ impl State {
         if wants.room.is_some_and(|room| batch.is_tried || room < batch.bytes) {
             return None;
         }
-        let bytes = batch.bytes;
+        let (bytes, is_tried) = (batch.bytes, batch.is_tried);
         let lock_token = new_token();
         let until = now.saturating_add(wants.lock_ms);
         let (messages, attempt_count) = self.messages.lock(&id, batch, &lock_token, until);
@@ -93,7 +103,7 @@ impl State {
             incarnation: if lived == 0 { first } else { lived },
             history_included: wants.with_history || last_event_id == 0,
         };
-        Some((id, (turn, bytes)))
+        Some((id, TakenTurn { turn, bytes, is_tried }))
     }
 
     /// Moves the instances whose locks ran out behind all others (R8.146).

@@ -19,7 +19,7 @@ pub(super) struct WorkWants {
     pub(super) tags: TagFilter,
     pub(super) session: Option<SessionFetchConfig>,
     /// If it is to be handed out together with others: how many bytes there is room for (R8.147);
-    /// and then nothing that was tried before (R8.146).
+    /// and then nothing that comes alone (R8.146).
     pub(super) room: Option<usize>,
 }
 
@@ -40,6 +40,15 @@ pub(super) struct TakenWork {
     pub(super) item: WorkItem,
     pub(super) token: String,
     pub(super) attempts: u32,
+    /// Whether it comes alone (R8.146).
+    pub(super) is_tried: bool,
+}
+
+impl TakenWork {
+    /// What the contract asks for.
+    pub(super) fn into_parts(self) -> (WorkItem, String, u32) {
+        (self.item, self.token, self.attempts)
+    }
 }
 
 impl WorkWants {
@@ -74,14 +83,15 @@ impl State {
         self.work.move_behind();
         let (_, sequence) = self.work.oldest(wants)?;
         let found = self.work.rows.get(&sequence)?;
-        let unfit = |room| 0 < found.attempts || room < found.item.payload_bytes();
+        let is_tried = found.is_tried(sequence);
+        let unfit = |room| is_tried || room < found.item.payload_bytes();
         if wants.room.is_some_and(unfit) {
             return None;
         }
         let token = new_token();
         self.work.lock(sequence, &token, now.saturating_add(wants.lock_ms));
         let row = self.work.rows.get(&sequence)?;
-        let taken = TakenWork { item: row.item.clone(), token, attempts: row.attempts };
+        let taken = TakenWork { item: row.item.clone(), token, attempts: row.attempts, is_tried };
         if let (Some(session), Some(config)) = (row.session.clone(), &wants.session) {
             self.work.claim_session(&session, config, now);
         }

@@ -25,6 +25,13 @@ pub(super) struct WorkRow {
     position: u64,
 }
 
+impl WorkRow {
+    /// Whether it comes alone: it was fetched before, and a lock ended without its holder (R8.146).
+    pub(super) fn is_tried(&self, sequence: u64) -> bool {
+        0 < self.attempts && self.position != sequence
+    }
+}
+
 /// Whether a row can be fetched, as far as it alone is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {

@@ -53,7 +53,7 @@ impl Model {
         Some(oldest.max(self.moved.get(instance).copied().unwrap_or(0)))
     }
 
-    /// Whose lock ran out goes behind the others; who has nothing to read stands nowhere.
+    /// Whose lock ran out goes behind the others; who has no messages stands nowhere.
     fn move_behind(&mut self, now: u64) {
         let ran_out = self
             .locks
@@ -74,7 +74,8 @@ impl Model {
     fn forget_positions(&mut self, now: u64) {
         let moved: Vec<String> = self.moved.keys().cloned().collect();
         for instance in moved {
-            if self.visible(&instance, now).is_empty() && !self.is_locked(&instance, now) {
+            let is_empty = self.rows.iter().all(|row| row.instance != instance);
+            if is_empty && !self.is_locked(&instance, now) {
                 self.moved.remove(&instance);
             }
         }
@@ -218,9 +219,6 @@ impl Pair {
         assert_eq!(given_back.await.is_ok(), self.model.is_current(&turn));
         if self.model.is_current(&turn) {
             self.model.locks.remove(&turn.item.instance);
-            if delay.is_some() {
-                self.model.moved.remove(&turn.item.instance);
-            }
             let tagged = |row: &&mut Row| row.tag.as_ref() == Some(&turn.lock_token);
             for row in self.model.rows.iter_mut().filter(tagged) {
                 row.tag = None;

@@ -35,6 +35,8 @@ pub(super) struct Batch {
     /// Id and time of the last event of the current execution; zeros if it has none.
     pub(super) last_event: (u64, u64),
     pub(super) history_included: bool,
+    /// Whether it was fetched by itself, as suspects are (R7.28).
+    pub(super) came_alone: bool,
     pub(super) lease: Lease,
     /// The right to run, until there is only the commit to wait for.
     pub(super) running: Option<Running>,

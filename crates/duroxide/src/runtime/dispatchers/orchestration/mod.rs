@@ -54,6 +54,14 @@ const AHEAD_MAX: Duration = Duration::from_millis(100);
 /// Turns in hand altogether, those included that wait for their commit.
 const IN_FLIGHT_MAX: usize = 256;
 
+/// A turn in hand.
+struct Fetched {
+    turn: FetchedTurn,
+    /// Whether it was fetched by itself, as suspects are (R7.28).
+    came_alone: bool,
+    _in_hand: InHand,
+}
+
 /// What the turns of this dispatcher share.
 pub(crate) struct Dispatcher {
     node: Arc<Node>,
@@ -104,11 +112,13 @@ impl Dispatcher {
         let mut number = 0;
         while let Some(room) = self.wait_for_room(&mut in_flight, &stop).await {
             let Some(turns) = self.fetch(&mut pace, room, &stop).await else { break };
+            let came_alone = turns.len() == 1;
             for (turn, in_hand) in turns {
+                let fetched = Fetched { turn, came_alone, _in_hand: in_hand };
                 let worker_id =
                     format!("orch-{}-{}", number % self.concurrency, self.node.runtime_id);
                 number += 1;
-                let process = Arc::clone(&self).process_guarded(turn, in_hand, worker_id);
+                let process = Arc::clone(&self).process_guarded(fetched, worker_id);
                 in_flight.spawn(tracker.track_future(process));
             }
         }
@@ -172,12 +182,8 @@ impl Dispatcher {
     }
 
     /// A panic in here would be a bug of ours; it costs this turn a retry, not the slot its life.
-    async fn process_guarded(
-        self: Arc<Self>,
-        turn: FetchedTurn,
-        _in_hand: InHand,
-        worker_id: String,
-    ) {
+    async fn process_guarded(self: Arc<Self>, fetched: Fetched, worker_id: String) {
+        let Fetched { turn, came_alone, _in_hand } = fetched;
         let began = Instant::now();
         self.node.metrics.record_orch_dispatcher_items_fetched(1);
         let last_event = (turn.last_event_id, turn.last_event_at_ms);
@@ -190,6 +196,7 @@ impl Dispatcher {
             lock_token,
             last_event,
             history_included,
+            came_alone,
             running: None,
         };
         // Boxed: a future is as large as the longest way through it, and is moved when it begins.
@@ -215,7 +222,9 @@ impl Dispatcher {
         let company = &self.node.company;
         let mut _alone = None;
         // What has no code here can do no harm.
-        if is_suspect(batch.attempt, self.node.options.max_attempts) && self.has_code(&batch.item) {
+        let is_suspect =
+            batch.came_alone && is_suspect(batch.attempt, self.node.options.max_attempts);
+        if is_suspect && self.has_code(&batch.item) {
             _alone = company.alone().await.map(Alone::watched);
             if _alone.is_none() {
                 return self.pass_on(&batch, Some(company.retry_after())).await;

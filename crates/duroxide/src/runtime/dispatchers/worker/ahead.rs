@@ -35,6 +35,8 @@ pub(super) struct Fetched {
     pub(super) item: WorkItem,
     pub(super) lock_token: String,
     pub(super) attempt: u32,
+    /// Whether it was fetched by itself, as suspects are (R7.28).
+    pub(super) came_alone: bool,
     pub(super) lease: Lease,
     /// Dropped when it begins.
     pub(super) in_hand: InHand,
@@ -46,8 +48,9 @@ impl Fetched {
         (item, lock_token, attempt): (WorkItem, String, u32),
         lease: Lease,
         in_hand: InHand,
+        came_alone: bool,
     ) -> Self {
-        Self { item, lock_token, attempt, lease, in_hand, at: Instant::now() }
+        Self { item, lock_token, attempt, came_alone, lease, in_hand, at: Instant::now() }
     }
 
     /// Whether it belongs to a session.
@@ -211,7 +214,7 @@ mod tests {
     fn fetched(name: &str) -> Fetched {
         let leases = LeaseKeeper::new(LockKind::Activity, LOCK, Duration::ZERO);
         let item = WorkItem::CancelInstance { instance: name.to_owned(), reason: String::new() };
-        Fetched::new((item, name.to_owned(), 1), leases.hold(name), Company::new().join())
+        Fetched::new((item, name.to_owned(), 1), leases.hold(name), Company::new().join(), true)
     }
 
     fn names<'a>(fetched: impl IntoIterator<Item = &'a Fetched>) -> Vec<&'a str> {

@@ -150,7 +150,9 @@ impl Dispatcher {
             WorkItem::ActivityExecute { name, .. } => self.node.activities.has(name),
             _ => false,
         };
-        if !has_code || !is_suspect(fetched.attempt, self.node.options.max_attempts) {
+        let is_suspect =
+            fetched.came_alone && is_suspect(fetched.attempt, self.node.options.max_attempts);
+        if !has_code || !is_suspect {
             return if company.is_hushed() { Err(None) } else { Ok(None) };
         }
         let alone = company.alone().await.ok_or_else(|| Some(company.retry_after()))?;

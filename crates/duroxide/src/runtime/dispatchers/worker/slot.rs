@@ -96,9 +96,10 @@ impl Slot {
             let session = session.as_ref();
             let fetched = store.fetch_work_items(lock, poll_timeout, session, tags, max).await?;
             dispatcher.node.metrics.record_worker_dispatcher_items_fetched(fetched.len() as u64);
+            let came_alone = fetched.len() == 1;
             let held = fetched.into_iter().map(|fetched| {
                 let lease = dispatcher.leases.hold_work(&fetched.1, &fetched.0);
-                Fetched::new(fetched, lease, company.join())
+                Fetched::new(fetched, lease, company.join(), came_alone)
             });
             Ok(Some(held.collect::<VecDeque<_>>()).filter(|fetched| !fetched.is_empty()))
         };
