@@ -88,6 +88,26 @@ CROSS JOIN LATERAL (
     FROM duroxide.message q WHERE q.instance = m.instance) q
 WHERE m.head IS NOT NULL OR m.wake_at IS NOT NULL
 UNION ALL
+-- Turns given back for a while, of which nothing else can be fetched: what was tried is not due yet.
+SELECT 'turn',
+       i.id,
+       NULL,
+       'delayed',
+       h.messages,
+       NULL,
+       NULL,
+       NULL,
+       h.attempts,
+       NULL,
+       NULL,
+       i.name,
+       NULL
+FROM (
+    SELECT d.instance, count(*) AS messages, max(d.attempts) AS attempts
+    FROM duroxide.hidden d WHERE d.attempts > 0 GROUP BY d.instance) h
+JOIN duroxide.mailbox m ON m.instance = h.instance AND m.head IS NULL AND m.wake_at IS NULL
+JOIN duroxide.instance i ON i.key = h.instance
+UNION ALL
 SELECT 'activity',
        i.id,
        w.activity,

@@ -165,6 +165,13 @@ async fn the_views_show_what_goes_on() {
         "turn|new|ready|1|0|t",
     ];
     assert_eq!(rows(&sql, queue, 3).await, expected);
+
+    // Given back for a while it is still to be seen.
+    let turn = store.fetch_turn(lock, Duration::ZERO, None).await.unwrap().unwrap();
+    store.abandon_orchestration_item(&turn.lock_token, Some(lock), false).await.unwrap();
+    let turns = "SELECT concat_ws('|', instance, state, messages, attempts, name, since)
+         FROM queue WHERE kind = 'turn'";
+    assert_eq!(rows(&sql, turns, 1).await, ["new|delayed|1|1"]);
 }
 
 #[tokio::test]
