@@ -11,7 +11,9 @@
 -- The plans of these functions hold whatever the tables hold when they are made if sequential scans,
 -- bitmap scans, hash joins, merge joins, materialization and custom plans are off: connections that
 -- call them see to that. Rows are looked up one by one for what is given in arrays: in a subquery with
--- a limit where it is a join, since a table that was empty once is as well looked through.
+-- a limit where it is a join, since a table that was empty once is as well looked through. The same is
+-- true of EXISTS in an expression, for which the server may read the rows of all instances: there it is a
+-- subquery with a limit, too.
 
 -- The time, by the clock that decides everything.
 CREATE FUNCTION duroxide.now_ms() RETURNS bigint
@@ -177,22 +179,23 @@ BEGIN
         state = s.state,
         head = CASE WHEN s.state = 1 THEN greatest(s.head, m.behind) END,
         -- Whose lock ended without its holder stays marked while there are messages, due or not.
-        behind = CASE WHEN s.head IS NOT NULL OR m.behind IS NOT NULL AND EXISTS (
-            SELECT FROM duroxide.hidden q WHERE q.instance = m.instance) THEN m.behind END,
+        behind = CASE WHEN s.head IS NOT NULL OR m.behind IS NOT NULL AND (
+            SELECT true FROM duroxide.hidden q WHERE q.instance = m.instance LIMIT 1)
+            THEN m.behind END,
         -- What is undeliverable is due at once.
         wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
     FROM (
         SELECT b.instance AS key, h.seq AS head, h.since, CASE
             WHEN h.seq IS NULL THEN 0
             WHEN b.known THEN 1
-            WHEN EXISTS (SELECT FROM duroxide.message q
-                WHERE q.instance = b.instance AND q.kind = 1) THEN 1
-            WHEN EXISTS (SELECT FROM duroxide.hidden q
-                WHERE q.instance = b.instance AND q.kind = 1) THEN 0
+            WHEN (SELECT true FROM duroxide.message q
+                WHERE q.instance = b.instance AND q.kind = 1 LIMIT 1) THEN 1
+            WHEN (SELECT true FROM duroxide.hidden q
+                WHERE q.instance = b.instance AND q.kind = 1 LIMIT 1) THEN 0
             -- Of the oldest: what is behind them is looked at when they are gone.
-            WHEN EXISTS (SELECT FROM (SELECT q.kind FROM duroxide.message q
+            WHEN (SELECT true FROM (SELECT q.kind FROM duroxide.message q
                 WHERE q.instance = b.instance ORDER BY q.seq LIMIT 1000) q
-                WHERE q.kind <> 2) THEN 3
+                WHERE q.kind <> 2 LIMIT 1) THEN 3
             ELSE 4 END AS state
         FROM duroxide.mailbox b
         LEFT JOIN LATERAL (
@@ -222,26 +225,25 @@ DECLARE
     v_others bigint[];
 BEGIN
     WITH come AS MATERIALIZED (
-        SELECT m.instance, m.known, m.state, m.head, m.behind, u.any_start, u.all_queue
+        SELECT u.key, m.known, m.state, m.head, m.behind, u.any_start, u.all_queue,
+            (SELECT q.seq FROM duroxide.message q
+                WHERE q.instance = u.key ORDER BY q.seq LIMIT 1) AS oldest,
+            NOT m.known AND u.any_start AND m.state = 0 AND (
+                SELECT true FROM duroxide.message q
+                WHERE q.instance = u.key AND q.kind = 1 LIMIT 1) IS NOT NULL AS is_started
         FROM (
             SELECT u.key, bool_or(u.kind = 1) AS any_start, bool_and(u.kind = 2) AS all_queue
             FROM unnest(p_keys, p_kinds) u(key, kind) GROUP BY u.key) u
         JOIN duroxide.mailbox m ON m.instance = u.key),
     ready AS (
-        UPDATE duroxide.mailbox m SET state = 1, head = greatest(m.behind, (
-            SELECT q.seq FROM duroxide.message q
-            WHERE q.instance = m.instance ORDER BY q.seq LIMIT 1))
+        UPDATE duroxide.mailbox m SET state = 1, head = greatest(c.behind, c.oldest)
         FROM come c
-        WHERE m.instance = c.instance AND c.state = 0 AND CASE WHEN c.known
-            THEN EXISTS (SELECT FROM duroxide.message q WHERE q.instance = c.instance)
-            ELSE c.any_start AND EXISTS (SELECT FROM duroxide.message q
-                WHERE q.instance = c.instance AND q.kind = 1) END
-        RETURNING m.instance)
-    SELECT array_agg(c.instance) INTO v_others FROM come c
-    WHERE NOT c.known AND (c.state = 0 AND c.instance NOT IN (SELECT r.instance FROM ready r)
+        WHERE m.instance = c.key AND c.state = 0 AND c.oldest IS NOT NULL
+        AND (c.known OR c.is_started))
+    SELECT array_agg(c.key) INTO v_others FROM come c
+    WHERE NOT c.known AND (c.state = 0 AND NOT c.is_started
         OR c.state = 3 AND c.any_start OR c.state = 4 AND NOT c.all_queue)
-    OR c.state = 1 AND coalesce(c.behind < c.head, true) AND EXISTS (
-        SELECT FROM duroxide.message q WHERE q.instance = c.instance AND q.seq < c.head);
+    OR c.state = 1 AND coalesce(c.behind < c.head, true) AND c.oldest < c.head;
     IF v_others IS NOT NULL THEN
         PERFORM duroxide.settle(v_others, p_retention);
     END IF;

@@ -140,15 +140,17 @@ BEGIN
 END
 $body$;
 
+-- The messages of a turn: their places, how many bytes they are, whether one was tried before.
+CREATE TYPE duroxide.turn_batch AS (seqs bigint[], bytes integer, is_tried boolean);
+
 -- The messages of a turn if not all of them can be (R8.147): the oldest, at least one; and in any case
 -- that which begins the next execution, or the start of an instance that is not known.
-CREATE FUNCTION duroxide.bounded_batch(
-    p_key bigint, OUT seqs bigint[], OUT bytes bigint, OUT is_tried boolean)
+CREATE FUNCTION duroxide.bounded_batch(p_key bigint) RETURNS duroxide.turn_batch
 LANGUAGE plpgsql AS $body$
-#variable_conflict use_column
 DECLARE
+    v_batch duroxide.turn_batch;
     v_start bigint;
-    v_start_bytes bigint := 0;
+    v_start_bytes integer := 0;
 BEGIN
     SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes FROM duroxide.message q
     WHERE q.instance = p_key AND q.kind = 1 AND starts_with(q.payload, '{"ContinueAsNew"')
@@ -158,7 +160,7 @@ BEGIN
         WHERE q.instance = p_key AND q.kind = 1 ORDER BY q.seq LIMIT 1;
     END IF;
     SELECT array_agg(o.seq ORDER BY o.seq), sum(o.bytes), bool_or(o.attempts > 0)
-    INTO seqs, bytes, is_tried
+    INTO v_batch.seqs, v_batch.bytes, v_batch.is_tried
     FROM (
         SELECT r.seq, r.attempts, octet_length(r.payload) AS bytes,
             row_number() OVER (ORDER BY r.seq) AS n,
@@ -171,11 +173,12 @@ BEGIN
     OR o.n <= duroxide.turn_messages() - (v_start IS NOT NULL)::integer
     AND o.total <= duroxide.turn_bytes() - coalesce(v_start_bytes, 0);
     IF v_start IS NOT NULL THEN
-        SELECT array_agg(u.seq ORDER BY u.seq) INTO seqs FROM unnest(seqs || v_start) u(seq);
-        bytes := coalesce(bytes, 0) + v_start_bytes;
-        is_tried := coalesce(is_tried, false) OR (SELECT q.attempts > 0 FROM duroxide.message q
+        v_batch.seqs := array(SELECT u.seq FROM unnest(v_batch.seqs || v_start) u(seq) ORDER BY 1);
+        v_batch.bytes := coalesce(v_batch.bytes, 0) + v_start_bytes;
+        v_batch.is_tried := coalesce(v_batch.is_tried, false) OR (SELECT q.attempts > 0 FROM duroxide.message q
             WHERE q.instance = p_key AND q.seq = v_start);
     END IF;
+    RETURN v_batch;
 END
 $body$;
 
@@ -240,11 +243,11 @@ BEGIN
         RETURN;
     END IF;
     v_found := cardinality(v_keys);
-    WITH found AS (
-        SELECT u.key, u.n, coalesce(b.seqs, q.seqs) AS seqs,
-            bool_or(coalesce(b.is_tried, q.is_tried) AND k.behind IS NOT NULL)
-                OVER (ORDER BY u.n) AS are_tried,
-            sum(CASE WHEN u.n > 1 THEN coalesce(b.bytes, q.bytes) END) OVER (ORDER BY u.n) AS bytes
+    WITH batch AS MATERIALIZED (
+        SELECT u.key, u.n, k.behind, CASE
+            WHEN q.messages > duroxide.turn_messages() OR q.bytes > duroxide.turn_bytes()
+                THEN duroxide.bounded_batch(u.key)
+            ELSE (q.seqs, q.bytes, q.is_tried)::duroxide.turn_batch END AS b
         FROM unnest(v_keys) WITH ORDINALITY u(key, n)
         CROSS JOIN LATERAL (
             SELECT m.behind FROM duroxide.mailbox m WHERE m.instance = u.key LIMIT 1) k
@@ -254,11 +257,12 @@ BEGIN
             FROM (
                 SELECT r.seq, r.attempts, r.payload FROM duroxide.message r
                 WHERE r.instance = u.key ORDER BY r.seq
-                LIMIT duroxide.turn_messages() + 1) o) q
-        LEFT JOIN LATERAL (
-            SELECT l.* FROM duroxide.bounded_batch(u.key) l
-            WHERE q.messages > duroxide.turn_messages() OR q.bytes > duroxide.turn_bytes()) b
-            ON true),
+                LIMIT duroxide.turn_messages() + 1) o) q),
+    found AS (
+        SELECT t.key, t.n, (t.b).seqs,
+            bool_or((t.b).is_tried AND t.behind IS NOT NULL) OVER (ORDER BY t.n) AS are_tried,
+            sum(CASE WHEN t.n > 1 THEN (t.b).bytes END) OVER (ORDER BY t.n) AS bytes
+        FROM batch t),
     taken AS (
         UPDATE duroxide.mailbox m SET state = 2, head = NULL, wake_at = v_now + p_lock,
             token = p_token, node = p_node, counted = false, taken = coalesce(f.seqs, '{}')

@@ -52,58 +52,61 @@ CREATE FUNCTION duroxide.taken_events(
     p_keys bigint[], p_executions bigint[], e_turns integer[], e_ids bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql AS $body$
+DECLARE
+    v_taken bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_keys)]);
+    v_row record;
 BEGIN
-    RETURN array(
-        SELECT CASE WHEN l.event >= e.lowest THEN (
+    FOR v_row IN
+        SELECT e.turn, (
             SELECT min(h.event) FROM duroxide.history h
-            WHERE h.instance = t.key AND h.execution = t.execution AND h.event = ANY (e.ids)) END
-        FROM unnest(p_keys, p_executions) WITH ORDINALITY t(key, execution, n)
-        LEFT JOIN (
+            WHERE h.instance = p_keys[e.turn] AND h.execution = p_executions[e.turn]
+            AND h.event = ANY (e.ids)) AS event
+        FROM (
             SELECT u.turn, min(u.id) AS lowest, array_agg(u.id) AS ids
-            FROM unnest(e_turns, e_ids) u(turn, id) GROUP BY u.turn) e ON e.turn = t.n
-        LEFT JOIN LATERAL (
+            FROM unnest(e_turns, e_ids) u(turn, id) GROUP BY u.turn) e
+        WHERE e.lowest <= (
             SELECT h.event FROM duroxide.history h
-            WHERE h.instance = t.key AND h.execution = t.execution
-            ORDER BY h.event DESC LIMIT 1) l ON true
-        ORDER BY t.n);
+            WHERE h.instance = p_keys[e.turn] AND h.execution = p_executions[e.turn]
+            ORDER BY h.event DESC LIMIT 1)
+    LOOP
+        v_taken[v_row.turn] := v_row.event;
+    END LOOP;
+    RETURN v_taken;
 END
 $body$;
 
--- Stores executions (R8.45, R8.46, R8.49); what is null leaves things as they are.
+-- Stores executions (R8.45, R8.46, R8.49); what is null leaves things as they are: an empty status
+-- stands for that where there is a row already. A conflict finds each row by itself, where a join would
+-- compare every execution given with every other.
 CREATE FUNCTION duroxide.record_executions(
     p_keys bigint[], p_numbers bigint[], p_started bigint[], p_outcomes bigint[],
     p_statuses text[], p_outputs text[], p_pins text[], p_now bigint)
 RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
-    WITH given AS MATERIALIZED (
-        SELECT u.*, e.instance IS NULL AS is_new, p.id AS pin_id
-        FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
-            u(key, number, started, outcome, status, output, pin)
-        LEFT JOIN LATERAL (
-            SELECT x.instance FROM duroxide.execution x
-            WHERE x.instance = u.key AND x.number = u.number LIMIT 1) e ON true
-        LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"),
-    changed AS (
-        UPDATE duroxide.execution e SET
-            status = coalesce(u.status, e.status),
-            output = CASE WHEN u.status IS NULL THEN e.output ELSE u.output END,
-            completed_at = CASE WHEN u.status IS NULL THEN e.completed_at
-                WHEN u.status <> 'Running' THEN p_now END,
-            started = coalesce(u.started, e.started),
-            outcome = greatest(u.outcome, e.outcome),
-            pin = coalesce(u.pin_id, e.pin)
-        FROM given u
-        -- What is said twice lets no plan go through all of them.
-        WHERE e.instance = ANY (p_keys)
-        AND NOT u.is_new AND e.instance = u.key AND e.number = u.number
-        AND coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL)
-    INSERT INTO duroxide.execution
+    INSERT INTO duroxide.execution AS e
         (instance, number, status, pin, started_at, completed_at, started, outcome, output)
-    SELECT u.key, u.number, coalesce(u.status, 'Running'), coalesce(u.pin_id, 0), p_now,
+    SELECT u.key, u.number,
+        coalesce(u.status, CASE WHEN x.is_there THEN '' ELSE 'Running' END),
+        coalesce(p.id, CASE WHEN x.is_there THEN -1 ELSE 0 END), p_now,
         CASE WHEN u.status <> 'Running' THEN p_now END, u.started, u.outcome,
         CASE WHEN u.status IS NOT NULL THEN u.output END
-    FROM given u WHERE u.is_new;
+    FROM unnest(p_keys, p_numbers, p_started, p_outcomes, p_statuses, p_outputs, p_pins)
+        u(key, number, started, outcome, status, output, pin)
+    LEFT JOIN duroxide.pin p ON p.version = u.pin COLLATE "C"
+    CROSS JOIN LATERAL (
+        SELECT (SELECT true FROM duroxide.execution o
+            WHERE o.instance = u.key AND o.number = u.number LIMIT 1) AS is_there) x
+    WHERE x.is_there IS NULL
+    OR coalesce(u.status, u.pin, u.started::text, u.outcome::text) IS NOT NULL
+    ON CONFLICT (instance, number) DO UPDATE SET
+        status = coalesce(nullif(EXCLUDED.status, ''), e.status),
+        output = CASE WHEN EXCLUDED.status = '' THEN e.output ELSE EXCLUDED.output END,
+        completed_at = CASE WHEN EXCLUDED.status = '' THEN e.completed_at
+            ELSE EXCLUDED.completed_at END,
+        started = coalesce(EXCLUDED.started, e.started),
+        outcome = greatest(EXCLUDED.outcome, e.outcome),
+        pin = coalesce(nullif(EXCLUDED.pin, -1), e.pin);
 END
 $body$;
 

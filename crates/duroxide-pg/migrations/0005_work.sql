@@ -12,50 +12,105 @@ BEGIN
 END
 $body$;
 
--- When time changes something about activities next; about sessions, too, if they matter.
-CREATE FUNCTION duroxide.next_work_due(p_now bigint, p_sessions boolean) RETURNS bigint
+-- When time changes something about activities next; about sessions, too, if there is an owner. Then
+-- also whether there is anything of sessions that this owner may have, as far as can be told at once.
+CREATE FUNCTION duroxide.next_work_due(
+    p_owner text, p_now bigint, OUT due bigint, OUT has_session_work boolean)
 LANGUAGE plpgsql AS $body$
 BEGIN
-    RETURN least(
-        (SELECT wake_at FROM duroxide.work WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-        CASE WHEN p_sessions THEN (
-            SELECT until FROM duroxide.session WHERE until > p_now ORDER BY until LIMIT 1) END);
+    IF p_owner IS NULL THEN
+        has_session_work := false;
+        SELECT w.wake_at INTO due FROM duroxide.work w
+        WHERE w.wake_at IS NOT NULL ORDER BY w.wake_at LIMIT 1;
+        RETURN;
+    END IF;
+    SELECT least(
+            (SELECT w.wake_at FROM duroxide.work w
+                WHERE w.wake_at IS NOT NULL ORDER BY w.wake_at LIMIT 1),
+            (SELECT s.until FROM duroxide.session s
+                WHERE s.until > p_now ORDER BY s.until LIMIT 1)),
+        -- In the order of the index that holds no others, so that no other one seems to do.
+        (SELECT true FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+            ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
+        OR p.until IS NOT NULL AND (p.until <= p_now OR (
+            SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
+            AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
+            ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL)
+    INTO due, has_session_work
+    FROM (SELECT (
+        SELECT s.until FROM duroxide.session s
+        WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) AS until OFFSET 0) p;
 END
 $body$;
 
--- The oldest activities without session that can be fetched, locked against other fetches. Rows
--- with one tag are ordered by it as well, so that no other index seems to do.
+-- The oldest activities without session that can be fetched, locked against other fetches: a batch
+-- that ends before one that comes alone (R8.146), or is this one, and where it gets too large (R8.147).
+-- before: nothing of sessions behind this place is for the same batch; room: bytes left in it. Rows with
+-- one tag are ordered by it as well, so that no other index seems to do.
 CREATE FUNCTION duroxide.choose_work(
-    p_max integer, p_any boolean, p_untagged boolean, p_tags text[])
-RETURNS bigint[]
+    p_max integer, p_any boolean, p_untagged boolean, p_tags text[],
+    OUT seqs bigint[], OUT places bigint[], OUT before bigint, OUT room bigint, OUT is_cut boolean)
 LANGUAGE plpgsql AS $body$
+DECLARE
+    v_are_alone boolean[];
+    v_bytes bigint[];
+    v_taken integer;
 BEGIN
     IF p_any THEN
         -- From tag to tag, however many rows each has.
-        RETURN array(
-            WITH RECURSIVE tag(key) AS (
-                (SELECT w.tag_key FROM duroxide.work w
-                    WHERE w.wake_at IS NULL AND w.session IS NULL ORDER BY w.tag_key LIMIT 1)
-                UNION ALL
-                SELECT (SELECT w.tag_key FROM duroxide.work w
-                    WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key > tag.key
-                    ORDER BY w.tag_key LIMIT 1)
-                FROM tag WHERE tag.key IS NOT NULL)
-            SELECT c.seq FROM tag CROSS JOIN LATERAL (
-                SELECT w.seq, w.position FROM duroxide.work w
+        WITH RECURSIVE tag(key) AS (
+            (SELECT w.tag_key FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL ORDER BY w.tag_key LIMIT 1)
+            UNION ALL
+            SELECT (SELECT w.tag_key FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key > tag.key
+                ORDER BY w.tag_key LIMIT 1)
+            FROM tag WHERE tag.key IS NOT NULL)
+        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes)
+        INTO seqs, places, v_are_alone, v_bytes
+        FROM (
+            SELECT c.* FROM tag CROSS JOIN LATERAL (
+                SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
+                    octet_length(w.payload)::bigint AS bytes
+                FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
                 ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
-            ORDER BY c.position LIMIT p_max);
+            ORDER BY c.position LIMIT p_max) c;
+    ELSE
+        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes)
+        INTO seqs, places, v_are_alone, v_bytes
+        FROM (
+            SELECT c.* FROM (
+                SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
+            CROSS JOIN LATERAL (
+                SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
+                    octet_length(w.payload)::bigint AS bytes
+                FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL
+                AND w.tag_key = duroxide.tag_key(t.tag)
+                AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
+                ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY c.position LIMIT p_max) c;
     END IF;
-    RETURN array(
-        SELECT c.seq FROM (
-            SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
-        CROSS JOIN LATERAL (
-            SELECT w.seq, w.position FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = duroxide.tag_key(t.tag)
-            AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
-            ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
-        ORDER BY c.position LIMIT p_max);
+    seqs := coalesce(seqs, '{}');
+    before := places[p_max];
+    room := duroxide.fetch_bytes();
+    FOR v_place IN 1 .. cardinality(seqs) LOOP
+        IF v_are_alone[v_place] OR v_place > 1 AND v_bytes[v_place] > room THEN
+            before := places[v_place];
+            v_taken := greatest(v_place - 1, 1);
+            EXIT;
+        END IF;
+        IF v_place > 1 THEN
+            room := room - v_bytes[v_place];
+        END IF;
+    END LOOP;
+    is_cut := coalesce(v_taken < cardinality(seqs), false);
+    IF is_cut THEN
+        seqs := seqs[: v_taken];
+        places := places[: v_taken];
+    END IF;
 END
 $body$;
 
@@ -223,22 +278,6 @@ BEGIN
 END
 $body$;
 
--- Whether there is anything of sessions that this owner may have, as far as can be told at once.
-CREATE FUNCTION duroxide.has_session_work(p_owner text, p_now bigint) RETURNS boolean
-LANGUAGE plpgsql AS $body$
-BEGIN
-    -- In the order of the index that holds no others, so that no other one seems to do.
-    RETURN (SELECT true FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
-            ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
-        OR (SELECT s.until FROM duroxide.session s
-            WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) <= p_now IS TRUE
-        OR (SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
-            AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
-            ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL;
-END
-$body$;
-
 -- The oldest activity of a session that is free or belongs to this owner (R8.81), locked against
 -- other fetches; before the place `p_before` if that is given. One that has to be alone because a lock
 -- on it ended without its holder (R8.146), or that is larger than `p_room` (R8.147), is only found, not taken, unless it is
@@ -255,9 +294,6 @@ DECLARE
     v_session text;
     v_seen text[] := '{}';
 BEGIN
-    IF NOT duroxide.has_session_work(p_owner, p_now) THEN
-        RETURN;
-    END IF;
     IF (SELECT s.until FROM duroxide.session s
         WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) <= p_now THEN
         PERFORM duroxide.unpark(p_now);
@@ -298,14 +334,12 @@ CREATE FUNCTION duroxide.next_work(
     p_any boolean, p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
 LANGUAGE plpgsql AS $body$
 BEGIN
-    SELECT EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
-        OR p_any AND EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL)
-        OR p_owner IS NOT NULL AND duroxide.has_session_work(p_owner, p_now),
-        duroxide.next_work_due(p_now, p_owner IS NOT NULL)
-    INTO is_there, due;
-    is_there := is_there OR coalesce(due <= p_now, false);
+    SELECT n.due, n.has_session_work INTO due, is_there
+    FROM duroxide.next_work_due(p_owner, p_now) n;
+    is_there := is_there OR coalesce(due <= p_now, false) OR CASE WHEN p_any
+        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+        ELSE EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0) END;
 END
 $body$;
 
@@ -324,20 +358,18 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_seqs bigint[];
-    v_places bigint[];
-    v_first bigint;
-    v_before bigint;
-    v_room bigint;
-    v_is_cut boolean := false;
-    v_is_unfinished boolean := false;
+    v_chosen record;
     v_bound record;
+    v_is_unfinished boolean := false;
+    v_has_sessions boolean;
     v_due bigint;
     v_more boolean;
 BEGIN
     IF p_alone THEN
         PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
     END IF;
-    v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
+    SELECT n.due, n.has_session_work INTO v_due, v_has_sessions
+    FROM duroxide.next_work_due(p_owner, v_now) n;
     IF v_due <= v_now THEN
         v_seqs := array(
             SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
@@ -352,39 +384,19 @@ BEGIN
                 SELECT e.seq, e.token FROM duroxide.work e WHERE e.seq = ANY (v_seqs)
                 ORDER BY e.wake_at, e.position) s) o
         WHERE w.seq = o.seq;
-        v_due := duroxide.next_work_due(v_now, p_owner IS NOT NULL);
+        SELECT n.due, n.has_session_work INTO v_due, v_has_sessions
+        FROM duroxide.next_work_due(p_owner, v_now) n;
     END IF;
-    v_seqs := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
-    IF cardinality(v_seqs) > 1 OR p_owner IS NOT NULL THEN
-        -- A batch ends before one that comes alone, or is this one, and where it gets too large.
-        SELECT array_agg(c.seq ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
-            array_agg(c.position ORDER BY c.n) FILTER (WHERE c.n = 1 OR c.fits),
-            min(c.position) FILTER (WHERE c.n = 1),
-            min(c.position) FILTER (WHERE c.n = p_max OR NOT c.fits),
-            duroxide.fetch_bytes() - coalesce(max(c.bytes) FILTER (WHERE c.fits), 0),
-            coalesce(bool_or(NOT c.fits AND c.n > 1), false)
-        INTO v_seqs, v_places, v_first, v_before, v_room, v_is_cut
-        FROM (
-            SELECT o.*, NOT o.are_tried AND coalesce(o.bytes <= duroxide.fetch_bytes(), true) AS fits
-            FROM (
-                SELECT u.seq, u.n, w.position,
-                    bool_or(w.attempts > 0 AND w.behind IS NOT NULL) OVER (ORDER BY u.n)
-                        AS are_tried,
-                    sum(CASE WHEN u.n > 1 THEN w.bytes END) OVER (ORDER BY u.n) AS bytes
-                FROM unnest(v_seqs) WITH ORDINALITY u(seq, n)
-                CROSS JOIN LATERAL (
-                    SELECT r.position, r.attempts, r.behind, octet_length(r.payload) AS bytes
-                    FROM duroxide.work r WHERE r.seq = u.seq LIMIT 1) w) o) c;
-        v_seqs := coalesce(v_seqs, '{}');
-    END IF;
-    IF p_owner IS NOT NULL THEN
-        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_first, v_before,
-            v_room, p_owner, v_now + p_lease, p_node, v_now);
+    v_chosen := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
+    v_seqs := v_chosen.seqs;
+    IF v_has_sessions THEN
+        v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_chosen.places[1],
+            v_chosen.before, v_chosen.room, p_owner, v_now + p_lease, p_node, v_now);
         v_is_unfinished := v_bound.is_unfinished;
         IF v_bound.place IS NOT NULL THEN
-            v_is_cut := true;
             v_seqs := array(
-                SELECT u.seq FROM unnest(v_seqs, v_places) WITH ORDINALITY u(seq, place, n)
+                SELECT u.seq FROM unnest(v_chosen.seqs, v_chosen.places) WITH ORDINALITY
+                    u(seq, place, n)
                 WHERE u.place < v_bound.place ORDER BY u.n);
             IF NOT (v_bound.is_alone AND cardinality(v_seqs) > 0) THEN
                 v_seqs := v_seqs || v_bound.seq;
@@ -402,9 +414,10 @@ BEGIN
         attempts = least(w.attempts + 1, 4294967295), parked = false
     WHERE w.seq = ANY (v_seqs);
     -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
-    v_more := (v_is_cut OR cardinality(v_seqs) = p_max OR p_owner IS NOT NULL) AND (
+    v_more := (v_chosen.is_cut OR v_has_sessions OR cardinality(v_seqs) = p_max) AND (
         EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        OR p_owner IS NOT NULL AND duroxide.has_session_work(p_owner, v_now));
+        OR v_has_sessions AND (SELECT n.has_session_work
+            FROM duroxide.next_work_due(p_owner, v_now) n));
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
         FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.position;
@@ -445,7 +458,7 @@ BEGIN
             END IF;
             v_reason := SQLERRM;
         END;
-        v_seq := (duroxide.choose_work(1, p_any, p_untagged, p_tags))[1];
+        SELECT c.seqs[1] INTO v_seq FROM duroxide.choose_work(1, p_any, p_untagged, p_tags) c;
         IF v_seq IS NULL AND v_owner IS NOT NULL THEN
             SELECT c.seq INTO v_seq FROM duroxide.choose_session_work(p_any, p_untagged, p_tags,
                 NULL, NULL, duroxide.fetch_bytes(), p_owner, v_now + p_lease, p_node, v_now) c;

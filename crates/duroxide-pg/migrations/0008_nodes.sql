@@ -173,7 +173,8 @@ BEGIN
     has_work := EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
         OR EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NOT NULL);
     turns_due := duroxide.next_turn_due();
-    work_due := duroxide.next_work_due(now_ms, true);
+    -- Of all sessions, whoever owns them.
+    SELECT n.due INTO work_due FROM duroxide.next_work_due('', now_ms) n;
 END
 $body$;
 

@@ -171,8 +171,8 @@ BEGIN
             SELECT m.instance, m.xmin, w.wake_at, m.state = 0 AND i.name IS NOT NULL
                 AND i.id = p_id COLLATE "C" AND i.execution = p_execution
                 AND l.event = p_last AND l.at = p_last_at
-                AND NOT EXISTS (SELECT FROM duroxide.hidden q
-                    WHERE q.instance = m.instance AND q.visible_at <= now_ms)
+                AND (SELECT true FROM duroxide.hidden q
+                    WHERE q.instance = m.instance AND q.visible_at <= now_ms LIMIT 1) IS NULL
             INTO p_key, v_version, v_until, v_rests
             FROM duroxide.mailbox m
             JOIN duroxide.work w ON w.instance = m.instance

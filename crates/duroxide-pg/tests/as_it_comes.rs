@@ -202,14 +202,16 @@ async fn two_turns(store: &PostgresProvider) -> [FetchedTurn; 2] {
     store.fetch_turns(LOCK, NOW, None, 2).await.unwrap().try_into().unwrap()
 }
 
-/// Commits the turns together: `i` asks for these activities, `j` for 4.
-async fn commit_both(store: &PostgresProvider, turns: &[FetchedTurn; 2], of_i: TurnCommit) {
+/// Commits the turns together: `i` asks for these activities, `j` for 4. They are one transaction, since
+/// the only thread of the test's runtime asks for both before a connection is there to take the first.
+async fn commit_both(store: &Arc<PostgresProvider>, turns: &[FetchedTurn; 2], of_i: TurnCommit) {
     let mut of_j = commit(1, None, &[]);
     of_j.worker_items = vec![words::activity("j", 4)];
-    let (i, j) = tokio::join!(
-        store.commit_turn(&turns[0].lock_token, of_i),
-        store.commit_turn(&turns[1].lock_token, of_j)
-    );
+    let (store, [i, j]) = (Arc::clone(store), turns.each_ref().map(|turn| turn.lock_token.clone()));
+    let both = tokio::spawn(async move {
+        tokio::join!(store.commit_turn(&i, of_i), store.commit_turn(&j, of_j))
+    });
+    let (i, j) = both.await.unwrap();
     i.unwrap();
     j.unwrap();
 }
@@ -231,7 +233,7 @@ fn items(jobs: &[Job]) -> Vec<WorkItem> {
     jobs.iter().map(|(item, _, _)| item.clone()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_72_activities_of_several_turns_are_those_that_others_would_fetch() {
     let Some((_schema, store, client)) = opened().await else { return };
     let turns = two_turns(&store).await;
@@ -253,7 +255,7 @@ async fn r8_72_activities_of_several_turns_are_those_that_others_would_fetch() {
     assert!(again.iter().all(|(_, _, attempts)| *attempts == 1));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_72_of_more_than_are_asked_for_the_oldest_go_first() {
     let Some((_schema, store, _)) = opened().await else { return };
     let turns = two_turns(&store).await;
@@ -264,7 +266,7 @@ async fn r8_72_of_more_than_are_asked_for_the_oldest_go_first() {
     assert_eq!(items(&rest), [words::activity("j", 4)]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_20_what_is_older_than_several_goes_first() {
     let Some((_schema, store, client)) = opened().await else { return };
     let turns = two_turns(&store).await;
@@ -276,7 +278,7 @@ async fn r8_20_what_is_older_than_several_goes_first() {
 }
 
 // R8.52: cancellations come after what the same turns ask for.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_52_what_is_cancelled_again_is_handed_to_nobody() {
     let Some((_schema, store, _)) = opened().await else { return };
     let turns = two_turns(&store).await;

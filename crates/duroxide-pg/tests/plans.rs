@@ -301,6 +301,46 @@ async fn looks_through_nothing(age: Age) {
     assert!(too_many.is_empty(), "{age:?}, looked at: {too_many:?}");
 }
 
+/// The settings of connections that write.
+const PLANNING: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
+    SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+    SET plan_cache_mode = force_generic_plan;";
+/// Starts that nobody has fetched.
+const BACKLOG: &str = "
+    INSERT INTO instance (id) SELECT 'queued ' || n FROM generate_series(1, 20000) n;
+    INSERT INTO message (instance, seq, kind, attempts, since, payload)
+    SELECT key, nextval('positions'), 1, 0, 0, '{}' FROM instance WHERE id LIKE 'queued %';
+    INSERT INTO mailbox (instance, state, head)
+    SELECT instance, 1, seq FROM message WHERE kind = 1;";
+
+/// Queues some starts, and undoes it; how many rows of messages that has read.
+async fn rows_read_by_starts(client: &Client) -> i64 {
+    let queue = "SELECT enqueue_messages(array_agg('new ' || n), array_agg(1::smallint),
+             array_agg(0::bigint), array_agg('{}'::text), NULL, 60000, false)
+         FROM generate_series(1, 30) n";
+    let count = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables
+         WHERE relname = 'message' AND schemaname = current_schema()";
+    client.batch_execute("BEGIN").await.unwrap();
+    client.query_one(queue, &[]).await.unwrap();
+    let rows = client.query_one(count, &[]).await.unwrap().get(0);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    rows
+}
+
+// EXISTS in an expression may be planned as a table of everybody's rows, built for each call.
+#[tokio::test]
+async fn starts_read_nothing_of_a_backlog_of_others() {
+    let Some(schema) = TestSchema::new() else { return };
+    let _store = schema.open().await;
+    let (client, filler) = (stranger(&schema.config()).await, stranger(&schema.config()).await);
+    client.batch_execute(PLANNING).await.unwrap();
+    filler.batch_execute("VACUUM ANALYZE").await.unwrap();
+    let before = rows_read_by_starts(&client).await;
+    filler.batch_execute(BACKLOG).await.unwrap();
+    let after = rows_read_by_starts(&client).await;
+    assert!(0 < before && after <= before + 100, "{before}, then {after}");
+}
+
 /// Hellos, timers, children, sessions, tags, messages and values.
 async fn work_all_day(store: Arc<dyn Provider>, prefix: &str) {
     let echo = |_: ActivityContext, input: String| async move { Ok(input) };
