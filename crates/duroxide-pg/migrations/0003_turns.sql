@@ -187,7 +187,8 @@ $body$;
 -- is left over of an instance makes its next turn. With one secret for all, which the caller makes up: it can give back what it never heard of.
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
--- there are pins the caller does not know: then it has to ask again. `more`: there may be more. The ends of the locks taken here
+-- there are pins the caller does not know: then it has to ask again. `more`: whether there are more; null
+-- if there are only those that somebody else has locked for a moment. The ends of the locks taken here
 -- are not among the next things to happen; whoever asks again before then is told.
 CREATE FUNCTION duroxide.fetch_turns(
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
@@ -206,7 +207,7 @@ DECLARE
     v_found integer;
     v_count bigint;
     v_due bigint;
-    v_more boolean;
+    v_left boolean;
 BEGIN
     IF p_alone THEN
         PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
@@ -235,14 +236,16 @@ BEGIN
             WHERE m.pin = p.pin AND m.head IS NOT NULL
             ORDER BY m.head LIMIT p_max FOR UPDATE SKIP LOCKED) c
         ORDER BY c.head LIMIT p_max);
-    IF cardinality(v_keys) = 0 THEN
-        RETURN QUERY SELECT v_now, v_due, false, false, NULL::bigint, NULL,
-            NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
+    v_found := cardinality(v_keys);
+    IF v_found = 0 THEN
+        v_left := EXISTS (SELECT FROM duroxide.mailbox m
+            WHERE m.head IS NOT NULL AND m.pin = ANY (v_pins));
+        RETURN QUERY SELECT v_now, v_due, false, CASE WHEN NOT v_left THEN false END,
+            NULL::bigint, NULL, NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::text[], NULL::text[],
             NULL::bigint[];
         RETURN;
     END IF;
-    v_found := cardinality(v_keys);
     WITH batch AS MATERIALIZED (
         SELECT u.key, u.n, k.behind, CASE
             WHEN q.messages > duroxide.turn_messages() OR q.bytes > duroxide.turn_bytes()
@@ -270,10 +273,11 @@ BEGIN
         AND (f.n = 1 OR NOT f.are_tried AND f.bytes <= duroxide.fetch_bytes())
         RETURNING f.key, f.n)
     SELECT array_agg(t.key ORDER BY t.n) INTO v_keys FROM taken t;
-    v_more := cardinality(v_keys) < v_found OR v_found = p_max
-        AND EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
+    v_left := EXISTS (SELECT FROM duroxide.mailbox m
+        WHERE m.head IS NOT NULL AND m.pin = ANY (v_pins));
     RETURN QUERY
-        SELECT v_now, v_due, false, v_more, i.key, i.id, m.token, i.name, i.version,
+        SELECT v_now, v_due, false, CASE WHEN NOT v_left THEN false
+            WHEN cardinality(v_keys) < v_found OR v_found = p_max THEN true END, i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             l.event, l.at, v.keys, v.vals, v.times
         FROM unnest(v_keys) WITH ORDINALITY u(key, n)

@@ -328,6 +328,22 @@ BEGIN
 END
 $body$;
 
+-- Whether there are activities without session that can be fetched by whoever takes these tags; such as
+-- somebody else has locked for a moment count.
+CREATE FUNCTION duroxide.has_ready_work(p_any boolean, p_untagged boolean, p_tags text[])
+RETURNS boolean
+LANGUAGE plpgsql AS $body$
+BEGIN
+    IF p_any THEN
+        RETURN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL);
+    END IF;
+    RETURN EXISTS (SELECT FROM duroxide.work w
+        WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = ANY (
+            array(SELECT duroxide.tag_key(u.tag) FROM unnest(p_tags) u(tag))
+            || CASE WHEN p_untagged THEN 0::bigint END));
+END
+$body$;
+
 -- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
 -- and session to somebody who takes such; when time changes something about activities next.
 CREATE FUNCTION duroxide.next_work(
@@ -336,16 +352,14 @@ LANGUAGE plpgsql AS $body$
 BEGIN
     SELECT n.due, n.has_session_work INTO due, is_there
     FROM duroxide.next_work_due(p_owner, p_now) n;
-    is_there := is_there OR coalesce(due <= p_now, false) OR CASE WHEN p_any
-        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        ELSE EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0) END;
+    is_there := is_there OR coalesce(due <= p_now, false)
+        OR duroxide.has_ready_work(p_any, true, '{}');
 END
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
--- row is one. If there is none, one row tells the time and the next thing to happen. The secret is as
--- for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
+-- row is one. If there is none, one row tells the time and the next thing to happen. The secret and
+-- `more` are as for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
 -- last (R8.139). One whose lock ended without its holder is alone (R8.146), and there is a limit to what all of them
 -- hold (R8.147).
 CREATE FUNCTION duroxide.fetch_work(
@@ -360,9 +374,11 @@ DECLARE
     v_seqs bigint[];
     v_chosen record;
     v_bound record;
+    v_is_cut boolean;
     v_is_unfinished boolean := false;
     v_has_sessions boolean;
     v_due bigint;
+    v_left boolean;
     v_more boolean;
 BEGIN
     IF p_alone THEN
@@ -389,11 +405,13 @@ BEGIN
     END IF;
     v_chosen := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
     v_seqs := v_chosen.seqs;
+    v_is_cut := v_chosen.is_cut;
     IF v_has_sessions THEN
         v_bound := duroxide.choose_session_work(p_any, p_untagged, p_tags, v_chosen.places[1],
             v_chosen.before, v_chosen.room, p_owner, v_now + p_lease, p_node, v_now);
         v_is_unfinished := v_bound.is_unfinished;
         IF v_bound.place IS NOT NULL THEN
+            v_is_cut := true;
             v_seqs := array(
                 SELECT u.seq FROM unnest(v_chosen.seqs, v_chosen.places) WITH ORDINALITY
                     u(seq, place, n)
@@ -407,17 +425,22 @@ BEGIN
         IF v_is_unfinished THEN
             v_due := v_now;
         END IF;
-        RETURN QUERY SELECT v_now, v_due, false, NULL::bigint, NULL::uuid, NULL::bigint, NULL;
+        v_left := duroxide.has_ready_work(p_any, p_untagged, p_tags);
+        RETURN QUERY SELECT v_now, v_due, CASE WHEN NOT v_left THEN false END, NULL::bigint,
+            NULL::uuid, NULL::bigint, NULL;
         RETURN;
     END IF;
     UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
         attempts = least(w.attempts + 1, 4294967295), parked = false
     WHERE w.seq = ANY (v_seqs);
-    -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
-    v_more := (v_chosen.is_cut OR v_has_sessions OR cardinality(v_seqs) = p_max) AND (
-        EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        OR v_has_sessions AND (SELECT n.has_session_work
-            FROM duroxide.next_work_due(p_owner, v_now) n));
+    v_left := duroxide.has_ready_work(p_any, p_untagged, p_tags);
+    v_more := CASE WHEN NOT v_left THEN false
+        WHEN v_is_cut OR cardinality(v_seqs) = p_max THEN true END;
+    IF v_has_sessions AND v_more IS NOT TRUE THEN
+        -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
+        SELECT n.has_session_work OR v_more INTO v_more
+        FROM duroxide.next_work_due(p_owner, v_now) n;
+    END IF;
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
         FROM duroxide.work w WHERE w.seq = ANY (v_seqs) ORDER BY w.position;

@@ -7,25 +7,17 @@ use super::call::Call;
 use super::calls::op_verdict;
 use super::commit::{ActivityDone, CommitDraft, TurnDraft};
 use super::commit_columns::add_activities;
-use super::look::{turns_left, work_left};
 use super::op::{Op, Queue};
 use crate::drafts::MessageDraft;
 use crate::error::Failure;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
 
-const POST: &str = concat!(
-    "SELECT f.*, $7::integer IS NOT NULL AND ",
-    turns_left!("$9"),
-    " FROM duroxide.post_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) f"
-);
-const COMMIT: &str = concat!(
-    "SELECT f.*, $31::integer IS NOT NULL AND ",
-    work_left!("$33", "$34", "$35"),
-    " FROM duroxide.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+const POST: &str = "SELECT * FROM duroxide.post_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+     $12, $13, $14)";
+const COMMIT: &str = "SELECT * FROM duroxide.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
-     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40) f"
-);
+     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)";
 
 /// An op that may be a common case, and the queue of a look that can be part of the call.
 pub(super) struct Common<'a> {

@@ -7,19 +7,14 @@ use uuid::Uuid;
 use super::call::Call;
 use super::calls::Terms;
 use super::commit::{ActivityDone, CancelDraft, CommitDraft, TimedMessage, TurnDraft};
-use super::look::work_left;
 use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
 
-const COMMIT: &str = concat!(
-    "SELECT f.*, $54::integer IS NOT NULL AND ",
-    work_left!("$56", "$57", "$58"),
-    " FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+const COMMIT: &str = "SELECT * FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
      $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
-     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63) f"
-);
+     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63)";
 
 /// One of the turns of a call.
 struct Entry<'a> {

@@ -170,9 +170,8 @@ impl Desk {
         self.due.into_iter().chain(self.again).min()
     }
 
-    /// A look is over. One that took something may have left something else, which somebody had locked
-    /// for a moment, and so may one that saw that there is something: another follows soon, and ever
-    /// later while it comes to nothing.
+    /// A look is over. If it left something, which somebody had locked for a moment, another follows
+    /// soon, and ever later while it comes to nothing.
     pub(super) fn note(&mut self, seen: &Seen, now: Instant) {
         self.is_looking = false;
         self.is_careful = false;
@@ -185,11 +184,11 @@ impl Desk {
         if takes || !seen.has_left {
             self.pause = FIRST_PAUSE;
         }
-        if takes || seen.has_left {
+        if seen.has_left {
             self.again = Some(now + self.pause);
-        }
-        if seen.has_left && !takes {
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            if !takes {
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            }
         }
     }
 

@@ -20,60 +20,15 @@ use crate::text::pack;
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The same where time is given by a test, which may let it jump.
 const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
-/// Whether there are turns with these pins that a look which found nothing has left: somebody has them
-/// locked, and not for good.
-macro_rules! turns_left {
-    ($pins:literal) => {
-        concat!(
-            "f.key IS NULL AND EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL AND (",
-            $pins,
-            "::integer[] IS NULL OR m.pin = ANY (",
-            $pins,
-            "))) AS has_left"
-        )
-    };
-}
-
-/// The same of activities: with any tag, without, with these. Those of sessions belong to somebody.
-macro_rules! work_left {
-    ($any:literal, $untagged:literal, $tags:literal) => {
-        concat!(
-            "f.seq IS NULL AND CASE WHEN ",
-            $any,
-            " THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-             ELSE EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL
-             AND w.tag_key = ANY (array(SELECT duroxide.tag_key(u.tag) FROM unnest(",
-            $tags,
-            "::text[]) u(tag)) || CASE WHEN ",
-            $untagged,
-            " THEN 0::bigint END)) END AS has_left"
-        )
-    };
-}
-pub(super) use {turns_left, work_left};
-
 /// The statements of looks.
-pub(super) const FETCH_TURNS: &str = concat!(
-    "SELECT f.*, ",
-    turns_left!("$3"),
-    " FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9) f"
-);
-pub(super) const FETCH_WORK: &str = concat!(
-    "SELECT f.*, ",
-    work_left!("$3", "$4", "$5"),
-    " FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) f"
-);
+const FETCH_TURNS: &str = "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const FETCH_WORK: &str =
+    "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 /// The same for what one item may have made fail.
-const FETCH_TURNS_SINGLY: &str = concat!(
-    "SELECT f.*, ",
-    turns_left!("$3"),
-    " FROM duroxide.fetch_turns_singly($1, $2, $3, $4, $5, $6, $7, $8, $9) f"
-);
-const FETCH_WORK_SINGLY: &str = concat!(
-    "SELECT f.*, ",
-    work_left!("$3", "$4", "$5"),
-    " FROM duroxide.fetch_work_singly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) f"
-);
+const FETCH_TURNS_SINGLY: &str =
+    "SELECT * FROM duroxide.fetch_turns_singly($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const FETCH_WORK_SINGLY: &str =
+    "SELECT * FROM duroxide.fetch_work_singly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// A look as a call of its own.
 pub(super) fn look_call<'a>(
@@ -156,10 +111,11 @@ pub(super) async fn read_look(
     let due_in = until.map_or(longest, |ms| Duration::from_millis(ms).min(longest));
     // What is due now, and has not come about, is in somebody else's hands.
     let is_late = due.is_some() && until.is_none();
-    let has_left = is_late || first.get::<_, Option<bool>>("has_left") == Some(true);
+    let more: Option<bool> = first.get("more");
+    let has_left = is_late || more.is_none();
     let place: Option<i64> = first.get(if is_turns { "key" } else { "seq" });
     let rows = if place.is_some() { rows } else { Vec::new() };
-    let is_full = !rows.is_empty() && rows.iter().any(|row| row.get("more"));
+    let is_full = !rows.is_empty() && more == Some(true);
     Some(Seen { rows, is_full, has_left, due_in })
 }
 
