@@ -325,9 +325,9 @@ BEGIN
             SELECT e.status FROM duroxide.execution e WHERE e.instance = v_key
             ORDER BY e.number DESC LIMIT 1) IN ('Completed', 'Failed') THEN 2 ELSE 1 END;
     ELSE
-        outcome := (EXISTS (SELECT FROM duroxide.message q WHERE q.instance = v_key AND q.kind = 1)
-            OR EXISTS (SELECT FROM duroxide.hidden q
-                WHERE q.instance = v_key AND q.kind = 1))::integer;
+        outcome := coalesce(
+            (SELECT 1 FROM duroxide.message q WHERE q.instance = v_key AND q.kind = 1 LIMIT 1),
+            (SELECT 1 FROM duroxide.hidden q WHERE q.instance = v_key AND q.kind = 1 LIMIT 1), 0);
     END IF;
     IF outcome = 2 AND p_replace THEN
         SELECT p.id INTO parent FROM duroxide.instance i
