@@ -65,13 +65,16 @@ CREATE TABLE duroxide.history (
 -- One row per instance: what can be done with its messages, and who is doing it. Whoever changes
 -- anything of an instance holds the lock on this row.
 --   known    a turn can run without a start message
---   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable, 5 cannot be read
+--   state    0 resting, 1 ready, 2 locked, 3 aside, 4 undeliverable, 5 cannot be read, 6 waiting: a
+--            turn that had left messages behind was given back for a while (R8.149)
 --   head     place among those that are ready, while it is: that of the oldest message, or `behind`
 --   behind   place behind all that were ready when a lock ended without its holder, until the next
 --            commit; who has one comes alone (R8.146)
---   wake_at  end of the lock, or of the patience with messages for nobody, or when it is tried again
+--   wake_at  end of the lock, or of the patience with messages for nobody, or when it is tried again,
+--            or when it has waited
 --   token    the latest lock's secret, also after the lock ran out
---   taken    messages of the latest lock; counted: their attempts are written down
+--   taken    messages of the latest lock, and 0 if others could be read that are not part of it
+--            (R8.147); counted: their attempts are written down
 --   done     secret of the lock whose turn was committed last, for those who lost the answer
 CREATE TABLE duroxide.mailbox (
     instance  bigint PRIMARY KEY,

@@ -183,10 +183,12 @@ BEGIN
             SELECT true FROM duroxide.hidden q WHERE q.instance = m.instance LIMIT 1)
             THEN m.behind END,
         -- What is undeliverable is due at once.
-        wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0 END
+        wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0
+            WHEN 6 THEN m.wake_at END
     FROM (
         SELECT b.instance AS key, h.seq AS head, h.since, CASE
             WHEN h.seq IS NULL THEN 0
+            WHEN b.state = 6 THEN 6
             WHEN b.known THEN 1
             WHEN (SELECT true FROM duroxide.message q
                 WHERE q.instance = b.instance AND q.kind = 1 LIMIT 1) THEN 1

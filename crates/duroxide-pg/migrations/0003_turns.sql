@@ -96,6 +96,7 @@ BEGIN
         PERFORM duroxide.count_attempts(v_keys);
         PERFORM duroxide.put_behind(v_keys);
         PERFORM duroxide.give_up(v_keys, p_now, p_retention);
+        UPDATE duroxide.mailbox m SET state = 0 WHERE m.instance = ANY (v_keys) AND m.state = 6;
         PERFORM duroxide.settle(v_keys, p_retention);
     END IF;
 END
@@ -144,13 +145,15 @@ $body$;
 CREATE TYPE duroxide.turn_batch AS (seqs bigint[], bytes integer, is_tried boolean);
 
 -- The messages of a turn if not all of them can be (R8.147): the oldest, at least one; and in any case
--- that which begins the next execution, or the start of an instance that is not known.
+-- that which begins the next execution, or the start of an instance that is not known. And 0, if some
+-- are left.
 CREATE FUNCTION duroxide.bounded_batch(p_key bigint) RETURNS duroxide.turn_batch
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_batch duroxide.turn_batch;
     v_start bigint;
     v_start_bytes integer := 0;
+    v_leaves_some boolean;
 BEGIN
     SELECT q.seq, octet_length(q.payload) INTO v_start, v_start_bytes FROM duroxide.message q
     WHERE q.instance = p_key AND q.kind = 1 AND starts_with(q.payload, '{"ContinueAsNew"')
@@ -172,11 +175,17 @@ BEGIN
     WHERE o.n = 1 AND v_start IS NULL
     OR o.n <= duroxide.turn_messages() - (v_start IS NOT NULL)::integer
     AND o.total <= duroxide.turn_bytes() - coalesce(v_start_bytes, 0);
+    v_leaves_some := (SELECT true FROM duroxide.message q
+        WHERE q.instance = p_key AND q.seq > coalesce(v_batch.seqs[cardinality(v_batch.seqs)], 0)
+        AND q.seq IS DISTINCT FROM v_start LIMIT 1);
     IF v_start IS NOT NULL THEN
         v_batch.seqs := array(SELECT u.seq FROM unnest(v_batch.seqs || v_start) u(seq) ORDER BY 1);
         v_batch.bytes := coalesce(v_batch.bytes, 0) + v_start_bytes;
         v_batch.is_tried := coalesce(v_batch.is_tried, false) OR (SELECT q.attempts > 0 FROM duroxide.message q
             WHERE q.instance = p_key AND q.seq = v_start);
+    END IF;
+    IF v_leaves_some THEN
+        v_batch.seqs := v_batch.seqs || 0::bigint;
     END IF;
     RETURN v_batch;
 END
@@ -401,6 +410,7 @@ DECLARE
     v_mailbox duroxide.mailbox;
     v_now bigint;
     v_more integer;
+    v_waits boolean;
 BEGIN
     SELECT * INTO v_mailbox FROM duroxide.mailbox WHERE instance = p_key FOR UPDATE;
     IF v_mailbox.token IS DISTINCT FROM p_token THEN
@@ -409,7 +419,10 @@ BEGIN
     v_now := coalesce(p_now, duroxide.now_ms());
     v_more := (CASE WHEN v_mailbox.counted THEN 0 ELSE 1 END)
         - (CASE WHEN p_uncount THEN 1 ELSE 0 END);
-    IF p_delay > 0 THEN
+    -- What a turn left behind must not overtake it: then all messages stay where they are, and the
+    -- mailbox waits (R8.149).
+    v_waits := p_delay > 0 AND coalesce(0 = ANY (v_mailbox.taken), false);
+    IF p_delay > 0 AND NOT v_waits THEN
         WITH taken AS (
             DELETE FROM duroxide.message q
             WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken) RETURNING q.*)
@@ -424,7 +437,8 @@ BEGIN
                 ELSE q.lost END
         WHERE q.instance = p_key AND q.seq = ANY (v_mailbox.taken);
     END IF;
-    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false
+    UPDATE duroxide.mailbox SET token = NULL, node = NULL, taken = NULL, counted = false,
+        state = CASE WHEN v_waits THEN 6 ELSE 0 END, wake_at = v_now + p_delay
     WHERE instance = p_key;
     PERFORM duroxide.settle(ARRAY[p_key], p_retention);
     RETURN 0;

@@ -295,3 +295,55 @@ BEGIN
     FROM duroxide.delete_instances(p_roots, false, true, p_now, p_retention) d;
 END
 $body$;
+
+-- Queues the start of an instance unless its id is taken (R6.88). outcome: 0 it is queued; 1 the id is
+-- taken by one that runs, or by a start that is queued; 2 by one that has ended, which makes room if
+-- `p_replace`, with its descendants, unless that is refused: 3 `culprit` still runs, 4 it is a child, 5
+-- `culprit` is a child of `parent` and would lose it.
+CREATE FUNCTION duroxide.start_instance(
+    p_id text, p_payload text, p_replace boolean, p_now bigint, p_retention bigint,
+    OUT outcome smallint, OUT culprit text, OUT parent text)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+    v_key bigint;
+    v_ids text[] := '{}';
+    v_is_known boolean;
+    v_refusal smallint;
+BEGIN
+    IF p_replace THEN
+        -- What a deletion locks is locked together with the rest, to keep the order.
+        v_ids := duroxide.tree_of(ARRAY[p_id]);
+    END IF;
+    v_key := (duroxide.open_mailboxes(ARRAY[p_id],
+        array_remove(duroxide.keys_of(v_ids), NULL) || duroxide.mailboxes_of_starts(v_ids)))[1];
+    SELECT m.known INTO v_is_known FROM duroxide.mailbox m WHERE m.instance = v_key;
+    IF v_is_known THEN
+        -- One that continues as new goes on.
+        outcome := CASE WHEN (
+            SELECT e.status FROM duroxide.execution e WHERE e.instance = v_key
+            ORDER BY e.number DESC LIMIT 1) IN ('Completed', 'Failed') THEN 2 ELSE 1 END;
+    ELSE
+        outcome := coalesce(
+            (SELECT 1 FROM duroxide.message q WHERE q.instance = v_key AND q.kind = 1 LIMIT 1),
+            (SELECT 1 FROM duroxide.hidden q WHERE q.instance = v_key AND q.kind = 1 LIMIT 1), 0);
+    END IF;
+    IF outcome = 2 AND p_replace THEN
+        SELECT p.id INTO parent FROM duroxide.instance i
+        JOIN duroxide.instance p ON p.id = i.parent AND p.name IS NOT NULL
+        WHERE i.key = v_key;
+        IF parent IS NOT NULL THEN
+            outcome := 4;
+            RETURN;
+        END IF;
+        SELECT d.refusal, d.culprit, d.parent INTO v_refusal, culprit, parent
+        FROM duroxide.delete_instances(ARRAY[p_id], false, true, p_now, p_retention) d;
+        outcome := CASE v_refusal WHEN 0 THEN 0 WHEN 1 THEN 3 ELSE 5 END;
+    END IF;
+    IF outcome = 0 THEN
+        PERFORM duroxide.enqueue_messages(ARRAY[p_id], ARRAY[1::smallint], ARRAY[0::bigint],
+            ARRAY[p_payload], p_now, p_retention, true);
+    END IF;
+END
+$body$;

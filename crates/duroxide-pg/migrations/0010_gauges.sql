@@ -70,7 +70,8 @@ CREATE VIEW duroxide.queue AS
 SELECT 'turn' AS kind,
        i.id AS instance,
        NULL::bigint AS activity,
-       CASE m.state WHEN 1 THEN 'ready' WHEN 2 THEN 'locked' ELSE 'aside' END AS state,
+       CASE m.state WHEN 1 THEN 'ready' WHEN 2 THEN 'locked' WHEN 6 THEN 'delayed'
+           ELSE 'aside' END AS state,
        q.messages,
        to_timestamp(q.since / 1000.0) AS since,
        CASE WHEN m.state = 2 THEN to_timestamp(m.wake_at / 1000.0) END AS locked_until,

@@ -28,6 +28,7 @@ mod admin;
 mod fetch;
 mod turn;
 mod writes;
+mod start;
 mod lanes;
 mod watch;
 mod membership;

@@ -10,7 +10,7 @@ use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
 };
 
 use crate::error::Failure;
@@ -294,6 +294,19 @@ impl Provider for PostgresProvider {
 
     fn commits_successors(&self) -> bool {
         true
+    }
+
+    fn decides_starts(&self) -> bool {
+        true
+    }
+
+    async fn start_instance(
+        &self,
+        start: WorkItem,
+        replace_ended: bool,
+    ) -> Result<StartOutcome, ProviderError> {
+        let started = self.store.start_instance(&start, replace_ended).await;
+        started.map_err(during("start_instance"))
     }
 
     fn commits_direct_turns(&self) -> bool {

@@ -68,6 +68,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
                 give_up_old(tx, key)?;
                 settle(tx, key)?;
             }
+            Some(mailbox) if mailbox.state == State::Waiting => settle_from(tx, key, mailbox)?,
             _ => settle(tx, key)?,
         }
     }
@@ -136,6 +137,18 @@ pub(crate) fn unlock(tx: &mut Tx<'_>, key: i64, moved_to: Option<i64>) -> Sql<()
     settle_from(tx, key, Mailbox { moved_to, ..Mailbox::resting() })
 }
 
+/// The same after a turn that had left messages behind: nothing can be fetched until then (R8.149).
+pub(crate) fn unlock_later(
+    tx: &mut Tx<'_>,
+    key: i64,
+    moved_to: Option<i64>,
+    until: u64,
+) -> Sql<()> {
+    let (state, wake_at) = (State::Waiting, Some(ms_in(until)));
+    let waiting = Mailbox { state, wake_at, moved_to, ..Mailbox::resting() };
+    mailboxes::put(tx.connection, key, &waiting)
+}
+
 /// Opens a mailbox whose lock was used up.
 pub(crate) fn unlock_used(tx: &mut Tx<'_>, instance: &Instance) -> Sql<()> {
     match messages::oldest(tx.connection, instance.key)? {
@@ -150,6 +163,13 @@ pub(crate) fn settle(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     match mailboxes::get(tx.connection, key)? {
         // If its time is up, the next fetch sees to it.
         Some(locked) if locked.state == State::Locked => Ok(()),
+        // It opens when it is due, or when nothing is left to wait for.
+        Some(waiting)
+            if waiting.state == State::Waiting
+                && messages::oldest(tx.connection, key)?.is_some() =>
+        {
+            Ok(())
+        }
         Some(mailbox) => settle_from(tx, key, mailbox),
         None => settle_from(tx, key, Mailbox::resting()),
     }
@@ -177,6 +197,8 @@ fn deliver(
     match mailbox {
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
+        // It waits with the others.
+        Some(mailbox) if mailbox.state == State::Waiting => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {
             let place = mailbox.place(seq);
             if mailbox.head.is_some_and(|head| place < head) {

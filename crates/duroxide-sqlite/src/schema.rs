@@ -10,13 +10,14 @@ use crate::error::SqliteError;
 const APPLICATION_ID: i32 = 0x6478_7264;
 
 /// What leads from each version to the next.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_long_texts.sql"),
     include_str!("../migrations/0003_incarnations.sql"),
     include_str!("../migrations/0004_tried.sql"),
     include_str!("../migrations/0005_batches.sql"),
     include_str!("../migrations/0006_sessions.sql"),
+    include_str!("../migrations/0007_waiting.sql"),
 ];
 
 /// Newest schema this library knows.

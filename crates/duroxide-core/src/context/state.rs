@@ -31,6 +31,8 @@ pub(crate) struct ContextState {
     pub(crate) polls: PollCount,
     /// The latest payload that could not be decoded, if that may be why code and history part.
     pub(crate) undecoded: Option<Undecoded>,
+    /// Whether the code is given what an earlier turn was given, too.
+    pub(crate) reads_stored: bool,
     emitted: Vec<Emitted>,
     rules: ReplayRules,
     /// The turn's time; a context driven by hand reads the clock.
@@ -70,6 +72,7 @@ impl ContextState {
             custom_status,
             polls: PollCount::default(),
             undecoded: None,
+            reads_stored: false,
             emitted: Vec::new(),
             rules,
             now_ms,

@@ -16,6 +16,8 @@ pub(super) const CHILD_RESULT: &str = "result of sub-orchestration";
 pub(crate) struct Undecoded {
     /// Which payload of whom, what it ought to be, and what is wrong with it.
     pub(crate) text: String,
+    /// Whether it was read from a history that was stored before: then it could be decoded once.
+    pub(crate) on_replay: bool,
     /// The first token issued afterwards.
     pub(super) next_token: u64,
 }
@@ -47,7 +49,8 @@ impl OrchestrationContext {
                 "{what} '{name}'{event} of instance '{instance}' cannot be decoded as {expected}: {error}"
             );
             let next_token = state.tokens.upcoming();
-            state.undecoded = Some(Undecoded { text, next_token });
+            let on_replay = state.reads_stored;
+            state.undecoded = Some(Undecoded { text, on_replay, next_token });
             match state.names_payloads() {
                 true => format!("{what} '{name}'{event} cannot be decoded: {error}"),
                 false => error,

@@ -47,6 +47,13 @@ pub enum Refusal {
     UnreadableHistory(String),
     /// Deleting is not allowed: R6.61.
     Undeletable(DeleteRefused, String),
+    /// An ended instance cannot make room while a descendant of it runs: R6.87.
+    DescendantRuns {
+        /// The instance that has ended.
+        root: String,
+        /// The one that runs.
+        descendant: String,
+    },
     /// A child would lose its parent: R6.64.
     ChildAppeared {
         /// The child.
@@ -95,6 +102,10 @@ impl Refusal {
             }
             Self::UnreadableHistory(why) => format!("history cannot be read: {why}"),
             Self::Undeletable(refused, instance) => refused.into_error(&instance).message,
+            Self::DescendantRuns { root, descendant } => format!(
+                "Instance {root} has ended, but {descendant}, which it or a child of it started, is \
+                 still running: wait until that has ended, or cancel it first."
+            ),
             Self::ChildAppeared { child, parent } => {
                 format!("instance {child}, a child of {parent}, was created after tree traversal")
             }

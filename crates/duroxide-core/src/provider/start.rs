@@ -1,6 +1,6 @@
 //! Starting an instance with an answer: did it begin, or was its id taken (R6.86)?
 
-use super::{Provider, ProviderError};
+use super::{DeleteRefused, Provider, ProviderAdmin, ProviderError, Refusal};
 use crate::model::{OrchestrationStatus, WorkItem};
 
 /// What became of a start.
@@ -32,9 +32,30 @@ pub(super) async fn look_and_send<P: Provider + ?Sized>(
                 let why = "this store cannot delete the ended instance: it has no management side";
                 ProviderError::permanent("start_instance", why)
             })?;
-            admin.delete_instance(&instance, false).await?;
+            if let Err(refused) = admin.try_delete_instance(&instance, false).await? {
+                return Err(no_room(store, admin, &instance, refused).await?);
+            }
         }
     }
     store.enqueue_for_orchestrator(start, None).await?;
     Ok(StartOutcome::Started)
+}
+
+/// Why an ended instance does not make room: if a descendant runs, says which.
+async fn no_room<P: Provider + ?Sized>(
+    store: &P,
+    admin: &dyn ProviderAdmin,
+    root: &str,
+    refused: DeleteRefused,
+) -> Result<ProviderError, ProviderError> {
+    if refused == DeleteRefused::StillRunning {
+        for descendant in admin.get_instance_tree(root).await?.all_ids {
+            if matches!(store.read_status(&descendant).await?, OrchestrationStatus::Running { .. })
+            {
+                let refusal = Refusal::DescendantRuns { root: root.to_owned(), descendant };
+                return Ok(refusal.during("start_instance"));
+            }
+        }
+    }
+    Ok(Refusal::Undeletable(refused, root.to_owned()).during("start_instance"))
 }

@@ -100,7 +100,8 @@ fn text(side: Option<&String>) -> &str {
 pub(super) struct Divergence {
     pub(super) message: String,
     event: Option<(u64, EventKind)>,
-    action: Option<(String, &'static Location<'static>)>,
+    /// What the code did, and where, if that is known.
+    action: Option<(String, Option<&'static Location<'static>>)>,
 }
 
 impl Divergence {
@@ -116,7 +117,13 @@ impl Divergence {
 
     /// The action that did not fit.
     pub(super) fn by(mut self: Box<Self>, emitted: &Emitted) -> Box<Self> {
-        self.action = Some((format!("{:?}", emitted.action), emitted.location));
+        self.action = Some((format!("{:?}", emitted.action), Some(emitted.location)));
+        self
+    }
+
+    /// What the code did instead of going on.
+    pub(super) fn ending_with(mut self: Box<Self>, end: impl Into<String>) -> Box<Self> {
+        self.action = Some((end.into(), None));
         self
     }
 
@@ -125,7 +132,7 @@ impl Divergence {
             event_id: self.event.as_ref().map(|(id, _)| *id),
             recorded: self.event.as_ref().map(|(_, kind)| format!("{kind:?}")),
             emitted: self.action.as_ref().map(|(action, _)| action.clone()),
-            location: self.action.as_ref().map(|(_, location)| SourceLocation::from(*location)),
+            location: self.action.as_ref().and_then(|(_, at)| at.map(SourceLocation::from)),
             diverges: true,
         }
     }

@@ -17,7 +17,10 @@ impl ReplayEngine {
         }
         let ran = match self.replay(execution) {
             Ok(()) => self.advance(execution),
-            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::Failed(error, position)) => {
+                self.note_failed_replay(execution, &error, position);
+                Err(error)
+            }
             Err(Stop::Diverged(divergence)) => Err(self.diverged(execution, divergence)),
         };
         self.applied_len = self.baseline.len() + self.recorder.events().len();
@@ -39,12 +42,14 @@ impl ReplayEngine {
             remember_stamps(&self.baseline, execution);
         }
         execution.ctx.set_is_replaying(self.persisted_len > seen);
+        execution.ctx.state().reads_stored = self.persisted_len > seen;
         let history = self.baseline.iter().chain(self.recorder.events()).enumerate();
         for (position, event) in history.skip(seen) {
             // What stored events still owe the code was done in an earlier turn: still replaying.
-            execution.poll_if_due().map_err(Stop::Failed)?;
+            execution.poll_if_due().map_err(|error| Stop::Failed(error, position))?;
             if position >= self.persisted_len {
                 execution.ctx.set_is_replaying(false);
+                execution.ctx.state().reads_stored = false;
             }
             if execution.output.is_some() {
                 self.check_early_return(execution, position)?;
@@ -54,8 +59,11 @@ impl ReplayEngine {
             execution.apply(event).map_err(Stop::Diverged)?;
         }
         execution.ctx.set_is_replaying(false);
-        execution.poll_if_due().map_err(Stop::Failed)?;
-        execution.ctx.state().cancel_dropped_dequeues();
+        let end = self.baseline.len() + self.recorder.events().len();
+        execution.poll_if_due().map_err(|error| Stop::Failed(error, end))?;
+        let mut state = execution.ctx.state();
+        state.reads_stored = false;
+        state.cancel_dropped_dequeues();
         Ok(())
     }
 
@@ -114,10 +122,31 @@ impl ReplayEngine {
             Some(Ok(output)) => TurnResult::Completed(output),
             Some(Err(text)) => {
                 self.code_failed = true;
+                if execution.ctx.state().undecoded.as_ref().is_some_and(|it| it.on_replay) {
+                    // It could read it once, and would have gone on (R9.60).
+                    let divergence = Divergence::new(format!("the code failed: {text}"));
+                    self.report(execution, divergence.ending_with("failed"));
+                }
                 let kind = AppErrorKind::OrchestrationFailed;
                 TurnResult::Failed(ErrorDetails::application(kind, text))
             }
         }
+    }
+
+    /// Code that fails over events that were stored before this turn: the code of then did not.
+    fn note_failed_replay(&mut self, execution: &Execution, error: &ErrorDetails, position: usize) {
+        let is_stored = 0 < self.persisted_len && position <= self.persisted_len;
+        if self.is_resumed || !is_stored {
+            return;
+        }
+        let last = self.baseline.get(position.max(1) - 1).map_or(0, |event| event.event_id);
+        let text = error.display_message();
+        let divergence = Divergence::new(format!("{text} (after event {last})")).ending_with(text);
+        let divergence = match self.baseline.get(position.max(1)) {
+            Some(next) if position < self.persisted_len => divergence.at(next),
+            _ => divergence,
+        };
+        self.report(execution, divergence);
     }
 
     pub(super) fn diverged(
@@ -125,6 +154,11 @@ impl ReplayEngine {
         execution: &Execution,
         divergence: Box<Divergence>,
     ) -> ErrorDetails {
+        ErrorDetails::nondeterminism(self.report(execution, divergence))
+    }
+
+    /// Makes the report; its message.
+    fn report(&mut self, execution: &Execution, divergence: Box<Divergence>) -> String {
         // Code that is handed an error where there was none takes another way.
         let undecoded = execution.ctx.state().undecoded.clone().map(|undecoded| undecoded.text);
         let message = match &undecoded {
@@ -143,7 +177,7 @@ impl ReplayEngine {
             undecoded,
             rows,
         }));
-        ErrorDetails::nondeterminism(message)
+        message
     }
 
     /// Ends the turn: what the function still holds was alive until then (R3.103).
@@ -162,7 +196,8 @@ impl ReplayEngine {
 const FOREIGN_WAIT: &str = "orchestration waits for something that is not durable; only await what the context returns (schedule_timer instead of sleep, activities instead of I/O, schedule_wait or dequeue_event instead of channels)";
 
 enum Stop {
-    Failed(ErrorDetails),
+    /// With this event next to be applied.
+    Failed(ErrorDetails, usize),
     Diverged(Box<Divergence>),
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{DirectTurn, ExecutionMetadata, Provider, TagFilter, TurnCommit};
-use duroxide::{Event, EventKind};
+use duroxide::{Event, EventKind, StartOutcome};
 use duroxide_fleet::takeover::{start, time_of, wait_for_end, work};
 use duroxide_fleet::{HOLD, alone, now_ms};
 use duroxide_pg::PostgresProvider;
@@ -244,4 +244,56 @@ fn a_frozen_network_is_given_up_and_found_again() {
     proxy.set(Way::Open);
     site.progress(8);
     site.finish(crew, "frozen network");
+}
+
+/// What a start comes to, asked again while there is no answer.
+async fn answer(client: &duroxide::Client, id: &str) -> StartOutcome {
+    loop {
+        match client.start(id, "Main", "x").await {
+            Ok(outcome) => return outcome,
+            Err(error) => assert!(error.is_retryable(), "{id}: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+// A start whose answer gets lost may have happened: nobody is told that it has or that it has not, and
+// whoever asks again hears the truth (R6.88).
+#[test]
+fn r6_88_a_start_whose_answer_gets_lost_does_not_lie() {
+    let _turn = alone();
+    let Some(schema) = TestSchema::new() else { return };
+    let (proxy, url) = proxy();
+    let mut config = schema.config();
+    config.url = url;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
+        let client = duroxide::Client::new(store.clone());
+        let mut lost = 0;
+        for number in 0..times(40) {
+            let id = format!("i{number}");
+            let before = proxy.cut();
+            proxy.set(Way::AnswerLost);
+            let first = client.start(&id, "Main", "x").await;
+            proxy.set(Way::Open);
+            let cut = before < proxy.cut();
+            match first {
+                Ok(outcome) => assert_eq!(outcome, StartOutcome::Started, "{id}"),
+                Err(error) => {
+                    assert!(cut && error.is_retryable(), "{id}: {error}");
+                    lost += 1;
+                    // Either it had not begun and does now, or it had.
+                    assert_ne!(answer(&client, &id).await, StartOutcome::Ended);
+                }
+            }
+            assert_eq!(answer(&client, &id).await, StartOutcome::Running);
+        }
+        println!("{lost} answers lost");
+        assert!(0 < lost);
+        let count = "SELECT count(*), count(DISTINCT instance) FROM message";
+        let row = stranger(&schema.config()).await.query_one(count, &[]).await.unwrap();
+        let counts: (i64, i64) = (row.get(0), row.get(1));
+        assert_eq!(counts, (times(40).into(), times(40).into()), "one start each");
+    });
 }

@@ -37,6 +37,9 @@ impl Op for AbandonTurn {
         }
         let hide_until = self.delay_ms.map(|delay| tx.now.saturating_add(delay));
         if let Some(until) = hide_until.filter(|until| tx.now < *until) {
+            if mailbox.batch.leaves_some {
+                return Ok(mailbox::unlock_later(tx, self.key, mailbox.moved_to, until)?);
+            }
             messages::hide_taken(tx.connection, self.key, mailbox.batch, until)?;
         }
         Ok(mailbox::unlock(tx, self.key, mailbox.moved_to)?)

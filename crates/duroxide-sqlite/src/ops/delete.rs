@@ -38,10 +38,23 @@ impl Op for DeleteTree {
             Some(_) => {}
         }
         let tree = tree(tx.connection, &self.root)?;
-        if !self.force && any_running(tx.connection, &tree)? {
+        if !self.force && running_of(tx.connection, &tree)?.is_some() {
             return refused(DeleteRefused::StillRunning);
         }
         delete_exactly(tx, &tree, true)
+    }
+}
+
+/// Deletes an ended instance with its descendants, to begin it anew (R6.87).
+pub(super) fn make_room(tx: &mut Tx<'_>, root: &str) -> Result<(), OpError> {
+    let root = root.to_owned();
+    match (DeleteTree { root, force: false }).apply(tx) {
+        Err(OpError::Refused(Refusal::Undeletable(DeleteRefused::StillRunning, root))) => {
+            let tree = tree(tx.connection, &root)?;
+            let descendant = running_of(tx.connection, &tree)?.cloned().unwrap_or_default();
+            Err(Refusal::DescendantRuns { root, descendant }.into())
+        }
+        result => result.map(drop),
     }
 }
 
@@ -109,7 +122,7 @@ fn deletable(c: Db<'_>, key: i64, filter: &InstanceFilter) -> Sql<Option<Vec<Str
         return Ok(None);
     }
     let tree = tree(c, &instance.id)?;
-    Ok((!any_running(c, &tree)?).then_some(tree))
+    Ok(running_of(c, &tree)?.is_none().then_some(tree))
 }
 
 /// Whether the current execution ended before the filter's time, if it has one (R6.72).
@@ -260,13 +273,14 @@ fn tree(c: Db<'_>, root: &str) -> Sql<Vec<String>> {
     Ok(tree)
 }
 
-fn any_running(c: Db<'_>, ids: &[String]) -> Sql<bool> {
+/// The first of these that runs.
+fn running_of<'a>(c: Db<'_>, ids: &'a [String]) -> Sql<Option<&'a String>> {
     for id in ids {
         if is_running(c, id)? {
-            return Ok(true);
+            return Ok(Some(id));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 fn is_running(c: Db<'_>, id: &str) -> Sql<bool> {

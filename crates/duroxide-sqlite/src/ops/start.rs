@@ -3,7 +3,7 @@
 use duroxide_core::model::WorkItem;
 use duroxide_core::provider::{Refusal, StartOutcome};
 
-use super::delete::DeleteTree;
+use super::delete::make_room;
 use super::{Lasts, MessageDraft, Op};
 use crate::error::OpError;
 use crate::long::Longs;
@@ -32,7 +32,7 @@ impl Op for StartInstance {
         let id = &self.draft.instance;
         match taken(tx, id)? {
             Some(StartOutcome::Ended) if self.replace_ended => {
-                DeleteTree { root: id.clone(), force: false }.apply(tx)?;
+                make_room(tx, id)?;
             }
             Some(taken) => return Ok(taken),
             None => {}

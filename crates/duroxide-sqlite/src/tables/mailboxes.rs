@@ -20,6 +20,8 @@ pub(crate) enum State {
     Aside = 3,
     /// Queue messages for nobody (R8.28).
     Undeliverable = 4,
+    /// Nothing until `wake_at`: a turn that had left messages behind was given back (R8.149).
+    Waiting = 5,
 }
 
 impl State {
@@ -29,6 +31,7 @@ impl State {
             2 => Self::Locked,
             3 => Self::Aside,
             4 => Self::Undeliverable,
+            5 => Self::Waiting,
             _ => Self::Resting,
         }
     }
@@ -41,7 +44,7 @@ pub(crate) struct Mailbox {
     pub(crate) pin: i64,
     /// Place among the ready ones: its oldest message's, unless it was moved.
     pub(crate) head: Option<i64>,
-    /// End of the lock, or of the patience with messages for nobody.
+    /// End of the lock, of the patience with messages for nobody, or of the wait.
     pub(crate) wake_at: Option<i64>,
     /// The latest lock's secret, also after the lock ran out (R8.67).
     pub(crate) token: Option<Secret>,
@@ -60,6 +63,8 @@ pub(crate) struct Batch {
     /// `None` is all.
     pub(crate) upto: Option<i64>,
     pub(crate) extra: Option<i64>,
+    /// Whether there were others that could be read (R8.147).
+    pub(crate) leaves_some: bool,
 }
 
 impl Mailbox {
@@ -73,7 +78,7 @@ impl Mailbox {
             token: None,
             node: None,
             moved_to: None,
-            batch: Batch { upto: None, extra: None },
+            batch: Batch { upto: None, extra: None, leaves_some: false },
         }
     }
 
@@ -97,15 +102,15 @@ fn read(row: &Row<'_>) -> Sql<Mailbox> {
         token: row.get(4)?,
         node: row.get(5)?,
         moved_to: row.get(6)?,
-        batch: Batch { upto: row.get(7)?, extra: row.get(8)? },
+        batch: Batch { upto: row.get(7)?, extra: row.get(8)?, leaves_some: row.get(9)? },
     })
 }
 
 pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     first(
         c,
-        "SELECT state, pin, head, wake_at, token, node, moved_to, upto, extra FROM mailboxes
-         WHERE instance = ?1",
+        "SELECT state, pin, head, wake_at, token, node, moved_to, upto, extra, leaves_some
+         FROM mailboxes WHERE instance = ?1",
         [instance],
         read,
     )
@@ -120,12 +125,12 @@ pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     run(
         c,
         "INSERT INTO mailboxes (instance, state, pin, head, wake_at, token, node, moved_to,
-         upto, extra)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         upto, extra, leaves_some)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          ON CONFLICT (instance) DO UPDATE SET state = excluded.state, pin = excluded.pin,
          head = excluded.head, wake_at = excluded.wake_at, token = excluded.token,
          node = excluded.node, moved_to = excluded.moved_to, upto = excluded.upto,
-         extra = excluded.extra",
+         extra = excluded.extra, leaves_some = excluded.leaves_some",
         params![
             instance,
             mailbox.state as i64,
@@ -136,7 +141,8 @@ pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
             mailbox.node,
             mailbox.moved_to,
             mailbox.batch.upto,
-            mailbox.batch.extra
+            mailbox.batch.extra,
+            mailbox.batch.leaves_some
         ],
     )?;
     Ok(())
@@ -147,8 +153,16 @@ pub(crate) fn lock(c: Db<'_>, instance: i64, lock: &Lock, batch: Batch) -> Sql<(
     run(
         c,
         "UPDATE mailboxes SET state = 2, pin = 0, head = NULL, wake_at = ?2, token = ?3, node = ?4,
-         upto = ?5, extra = ?6 WHERE instance = ?1",
-        params![instance, ms_in(lock.until), lock.token, lock.node, batch.upto, batch.extra],
+         upto = ?5, extra = ?6, leaves_some = ?7 WHERE instance = ?1",
+        params![
+            instance,
+            ms_in(lock.until),
+            lock.token,
+            lock.node,
+            batch.upto,
+            batch.extra,
+            batch.leaves_some
+        ],
     )?;
     Ok(())
 }

@@ -130,7 +130,19 @@ pub(crate) fn next_batch(
     }
     next.extra = extra.as_ref().map(|extra| extra.seq);
     next.messages.extend(extra);
+    next.leaves_some = any_behind(c, instance, next.last_in_a_row(), next.extra)?;
     Ok(next)
+}
+
+/// Whether there is a message behind this position, other than that one.
+fn any_behind(c: Db<'_>, instance: i64, position: i64, other: Option<i64>) -> Sql<bool> {
+    let found = first(
+        c,
+        "SELECT 1 FROM messages WHERE instance = ?1 AND seq > ?2 AND seq IS NOT ?3 LIMIT 1",
+        params![instance, position, other],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
 }
 
 /// Messages for one turn.
@@ -140,12 +152,21 @@ pub(crate) struct NextBatch {
     pub(crate) bytes: usize,
     /// The last of them, if it does not follow the others.
     extra: Option<i64>,
+    /// Whether there are others that can be read.
+    leaves_some: bool,
 }
 
 impl NextBatch {
     /// Whether one of them was fetched before (R8.146).
     pub(crate) fn is_tried(&self) -> bool {
         self.messages.iter().any(|message| 1 < message.attempts)
+    }
+
+    /// Position of the last that follows the others; nothing is before it if there is only the one that
+    /// begins the execution.
+    fn last_in_a_row(&self) -> i64 {
+        let mut in_a_row = self.messages.iter().filter(|message| self.extra != Some(message.seq));
+        in_a_row.next_back().map_or(i64::MIN, |last| last.seq)
     }
 
     fn fits_all(&mut self, c: Db<'_>, instance: i64, rows: &mut [Taken]) -> Sql<bool> {
@@ -218,10 +239,8 @@ fn beginning(c: Db<'_>, instance: i64, is_known: bool) -> Sql<Option<i64>> {
 
 /// Makes these messages the locked batch.
 pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
-    let mut in_a_row = next.messages.iter().filter(|message| next.extra != Some(message.seq));
-    // Nothing but the one that begins the execution: then nothing before it.
-    let upto = in_a_row.next_back().map_or(i64::MIN, |last| last.seq);
-    let batch = Batch { upto: Some(upto), extra: next.extra };
+    let upto = next.last_in_a_row();
+    let batch = Batch { upto: Some(upto), extra: next.extra, leaves_some: next.leaves_some };
     if next.messages.iter().any(|message| message.late) {
         run(
             c,
@@ -234,7 +253,7 @@ pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
 
 /// Removes the locked batch (R8.42).
 pub(crate) fn delete_taken(c: Db<'_>, instance: i64, batch: Batch) -> Sql<()> {
-    let Batch { upto, extra } = batch;
+    let Batch { upto, extra, .. } = batch;
     run(
         c,
         "DELETE FROM messages WHERE instance = ?1 AND seq <= ?2 AND NOT late",

@@ -148,6 +148,7 @@ impl Tables {
         self.jobs.retain(|row| row.instance != id);
         self.turn_locks.remove(id);
         self.moved_to.remove(id);
+        self.waits_until.remove(id);
         self.values.remove(id);
         self.instances.remove(id);
         let rows_after = self.messages.len() + self.jobs.len();

@@ -62,6 +62,9 @@ pub(crate) struct Tables {
     pub(crate) messages: Vec<Message>,
     /// Where instances stand in that queue that were moved behind others (R8.146).
     pub(crate) moved_to: HashMap<String, u64>,
+    /// Until when instances wait whose turn was given back for a while and had left messages behind
+    /// (R8.149).
+    pub(crate) waits_until: HashMap<String, u64>,
     /// Locks on instances, by id. Not part of `instances`: a first turn is locked before it has one.
     pub(crate) turn_locks: HashMap<String, Lock>,
     /// The worker queue, oldest first.
@@ -120,6 +123,8 @@ pub(crate) struct Lock {
     pub(crate) until_ms: u64,
     /// Whether a fetch has seen that it ran out.
     pub(crate) is_over: bool,
+    /// Of a turn: whether there were more messages than it may have (R8.147).
+    pub(crate) leaves_some: bool,
 }
 
 impl Lock {
@@ -143,7 +148,7 @@ impl Tables {
     /// A lock with a token of its own.
     pub(crate) fn fresh_lock(&mut self, now: u64, timeout: Duration) -> Lock {
         let token = format!("lock-{}", self.fresh_number());
-        Lock { token, until_ms: later(now, timeout), is_over: false }
+        Lock { token, until_ms: later(now, timeout), is_over: false, leaves_some: false }
     }
 
     /// Keeps what cannot be delivered for somebody to look at.

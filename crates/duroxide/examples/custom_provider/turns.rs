@@ -75,6 +75,7 @@ impl Tables {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Option<Turn> {
         self.give_up_orphans(now);
+        self.waits_until.retain(|_, until| now < *until);
         self.move_lost_turns_behind(now);
         loop {
             let instance = self.next_runnable(now, filter)?;
@@ -97,12 +98,16 @@ impl Tables {
         let Some(instance) = holder.map(|(instance, _)| instance.clone()) else {
             return Err(invalid_token("abandon_orchestration_item"));
         };
-        self.turn_locks.remove(&instance);
+        let lock = self.turn_locks.remove(&instance);
+        let mut visible_at_ms = delay.map(|delay| later(now, delay));
+        if lock.is_some_and(|lock| lock.leaves_some) {
+            // What it left behind must not overtake it: nothing is hidden, and all of it waits
+            // (R8.149).
+            self.waits_until.extend(visible_at_ms.take().map(|until| (instance, until)));
+        }
         for message in self.messages.iter_mut().filter(|row| row.batch.as_deref() == Some(token)) {
             message.batch = None;
-            if let Some(delay) = delay {
-                message.visible_at_ms = later(now, delay);
-            }
+            message.visible_at_ms = visible_at_ms.unwrap_or(message.visible_at_ms);
             if ignore_attempt {
                 message.attempts = message.attempts.saturating_sub(1);
             }
@@ -150,6 +155,7 @@ impl Tables {
         owners
             .filter(|instance| {
                 !self.is_locked(instance, now)
+                    && !self.waits_until.contains_key(*instance)
                     && (self.is_known(instance) || self.has_start(instance, now))
                     && self.fits(instance, filter)
             })
@@ -275,9 +281,11 @@ impl Tables {
 
     /// Locks an instance, tags the messages of its turn, and says what there is to know (R8.21).
     fn lock_turn(&mut self, instance: &str, now: u64, lock_timeout: Duration) -> Turn {
-        let lock = self.fresh_lock(now, lock_timeout);
+        let mut lock = self.fresh_lock(now, lock_timeout);
         let (mut messages, mut attempts) = (Vec::new(), 0);
         let batch = self.next_batch(instance, now);
+        let rows = self.messages.iter().filter(|row| row.instance == instance);
+        lock.leaves_some = batch.len() < rows.filter(|row| row.is_visible(now)).count();
         for row in &mut self.messages {
             if batch.contains(&row.number) {
                 row.batch = Some(lock.token.clone());

@@ -36,7 +36,8 @@ pub struct StartRequest {
 impl Client {
     /// Starts an instance, and says whether it did: the id may be taken. Of any number of clients that
     /// start one id at once, exactly one is told [`StartOutcome::Started`], on a store that
-    /// [decides starts](crate::providers::Provider::decides_starts), as those of memory and SQLite do.
+    /// [decides starts](crate::providers::Provider::decides_starts), as those of memory, SQLite and
+    /// PostgreSQL do.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};

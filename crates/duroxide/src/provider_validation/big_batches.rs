@@ -1,5 +1,9 @@
 //! Big things at a time: more than a statement has parameters, more than a page holds.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::ProviderFactory;
 use super::lab::{AT_ONCE, Job, LONG, Lab, Promise, Turn, lab};
 use super::words::*;
@@ -9,6 +13,7 @@ use duroxide_core::model::{Event, WorkItem};
 
 const SECTION: &str = "committing-a-turn";
 const TURNS: &str = "fetching-a-turn";
+const RETURNS: &str = "giving-a-turn-back";
 /// One more than what somebody might take for plenty.
 const MANY: u64 = 1025;
 
@@ -29,9 +34,68 @@ pub async fn a_backlog_comes_in_bounded_turns<F: ProviderFactory>(factory: &F) {
     let again = bounded_turn(&lab, "a").await;
     lab.same("the attempt", again.attempt, 2);
     lab.same_list("messages of the first turn", &again.item.messages, &messages[..few]);
-    // What is hidden is the batch; what was behind it is visible, and was not tried.
-    let hidden = lab.abandon_orchestration_item(&again.token, Some(LONG), false).await;
-    lab.ok("abandon_orchestration_item", hidden);
+    // What was behind it makes the next turn, and was not tried.
+    lab.committed(&again, commit()).await;
+    let mut rest = Vec::new();
+    while rest.len() < messages.len() - few {
+        let turn = bounded_turn(&lab, "a").await;
+        lab.same("the attempt", turn.attempt, 1);
+        rest.extend(turn.item.messages.clone());
+        lab.committed(&turn, commit()).await;
+    }
+    lab.same_list("messages behind the first turn", &rest, &messages[few..]);
+    lab.no_turn().await;
+}
+
+/// A turn that is given back for a while and has left messages behind is not overtaken by them, nor by
+/// what comes meanwhile. Nobody else waits for it.
+pub async fn a_backlog_given_back_is_not_overtaken<F: ProviderFactory>(factory: &F) {
+    let says = "while a turn that left messages behind is given back, its instance waits";
+    let brief = lab(factory, Promise { rule: "R8.149", says, section: RETURNS }).await;
+    let lab = brief.patient();
+    lab.begin("a").await;
+    lab.begin("b").await;
+    for message in more_than_a_turn("a") {
+        lab.send(message).await;
+    }
+    let first = bounded_turn(&lab, "a").await;
+    lab.send_later(raise("a", "due meanwhile"), brief.lock / 8).await;
+    lab.send(raise("a", "came under the lock")).await;
+    // For ever, as it seems: nothing that time or others do lets anything of it through.
+    given_back_for(&lab, &first, LONG).await;
+    lab.no_turn().await;
+    lab.send(cancel("a")).await;
+    lab.send(raise("b", "of another instance")).await;
+    lab.committed(&lab.turn_of("b").await, commit()).await;
+    brief.locks_run_out().await;
+    lab.no_turn().await;
+    let depths = lab.ok("get_queue_depths", lab.admin().get_queue_depths().await);
+    lab.same("the number of messages that wait", depths.orchestrator_queue, 5);
+}
+
+/// It comes back by itself: the same turn, once more, and everything behind it in order.
+pub async fn a_backlog_given_back_comes_in_order<F: ProviderFactory>(factory: &F) {
+    let says = "when the time is up the turn comes again, and then what waited behind it";
+    let brief = lab(factory, Promise { rule: "R8.149", says, section: RETURNS }).await;
+    let lab = brief.patient();
+    lab.begin("a").await;
+    let mut messages: Vec<WorkItem> = (0..MANY).map(|n| raise("a", &n.to_string())).collect();
+    for message in &messages {
+        lab.send(message.clone()).await;
+    }
+    let first = bounded_turn(&lab, "a").await;
+    let few = first.item.messages.len();
+    let began = Instant::now();
+    given_back_for(&lab, &first, brief.lock).await;
+    messages.extend([raise("a", "came meanwhile"), cancel("a")]);
+    for message in &messages[messages.len() - 2..] {
+        lab.send(message.clone()).await;
+    }
+    let again = lab.turn_soon().await;
+    lab.not_before(brief.lock, began, "the delay");
+    lab.same("the attempt", again.attempt, 2);
+    lab.same_list("messages of the first turn", &again.item.messages, &messages[..few]);
+    lab.committed(&again, commit()).await;
     let mut rest = Vec::new();
     while rest.len() < messages.len() - few {
         let turn = bounded_turn(&lab, "a").await;
@@ -139,6 +203,20 @@ pub async fn several_at_once_are_bounded_together<F: ProviderFactory>(factory: &
     let all: Vec<String> = (0..24).map(|n| format!("i{n:02}")).collect();
     lab.same_list("instances", &names, &all);
     lab.same_list("activities", &ids, &(2..26).collect::<Vec<u64>>());
+}
+
+/// Two messages of which a turn can have only the first.
+pub(super) fn more_than_a_turn(instance: &str) -> [WorkItem; 2] {
+    ["first", "second"].map(|name| WorkItem::ExternalRaised {
+        instance: instance.into(),
+        name: name.into(),
+        data: "x".repeat(MAX_TURN_BYTES * 3 / 4),
+    })
+}
+
+async fn given_back_for(lab: &Lab, turn: &Turn, delay: Duration) {
+    let result = lab.abandon_orchestration_item(&turn.token, Some(delay), false).await;
+    lab.ok("abandon_orchestration_item", result);
 }
 
 /// The next turn, which must not hold more than a turn may.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use duroxide_core::model::EventKind;
 
 use super::ProviderFactory;
-use super::lab::{Job, Lab, Promise, lab};
+use super::big_batches::more_than_a_turn;
+use super::lab::{Job, LONG, Lab, Promise, lab};
 use super::words::*;
 use crate::providers::{DirectTurn, TurnCommit};
 
@@ -105,6 +106,23 @@ pub async fn only_an_instance_at_rest_takes_a_direct_turn<F: ProviderFactory>(fa
     committed(&lab, &job, commit().event(note(3))).await;
     lab.same("the events", lab.event_ids("a").await, [1, 2, 3]);
     lab.no_job().await;
+}
+
+/// What waits to be read again is not seen by a direct turn.
+pub async fn an_instance_that_waits_takes_no_direct_turn<F: ProviderFactory>(factory: &F) {
+    let says = "an instance whose turn was given back for a while takes no direct turn";
+    let lab = lab(factory, Promise { rule: "R8.149", says, section: SECTION }).await.patient();
+    let Some(job) = at_work(&lab).await else { return };
+    for message in more_than_a_turn("a") {
+        lab.send(message).await;
+    }
+    let turn = lab.turn_of("a").await;
+    let result = lab.abandon_orchestration_item(&turn.token, Some(LONG), false).await;
+    lab.ok("abandon_orchestration_item", result);
+    let unseen = direct(&lab, &job, commit().event(note(2))).await;
+    refused(&lab, unseen).await;
+    lab.answered(&job, Some(done("a", 2))).await; // the usual way waits behind the others
+    lab.no_turn().await;
 }
 
 /// Nor does anybody commit a turn whose activity they do not have.

@@ -339,6 +339,8 @@ macro_rules! __provider_validations {
             }
             big_batches {
                 G a_backlog_comes_in_bounded_turns,
+                G a_backlog_given_back_is_not_overtaken,
+                G a_backlog_given_back_comes_in_order,
                 G large_messages_come_in_bounded_turns,
                 G a_beginning_is_found_behind_a_backlog,
                 G several_at_once_are_bounded_together,
@@ -392,6 +394,7 @@ macro_rules! __provider_validations {
                 W what_becomes_visible_ends_the_wait,
                 W a_sooner_time_ends_the_wait_sooner,
                 W an_expired_lock_ends_the_wait,
+                W a_backlog_given_back_ends_the_wait,
                 W a_lapsed_session_ends_the_wait,
                 W no_turn_is_left_while_somebody_waits,
                 W no_work_is_left_while_somebody_waits,
@@ -441,6 +444,7 @@ macro_rules! __provider_validations {
                 G a_direct_turn_may_be_any_turn,
                 G a_direct_turn_may_have_a_successor,
                 G only_an_instance_at_rest_takes_a_direct_turn,
+                G an_instance_that_waits_takes_no_direct_turn,
                 G only_who_has_the_activity_commits_its_turn,
                 G an_outcome_with_its_turn_or_neither,
             }

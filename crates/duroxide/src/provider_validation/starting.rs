@@ -58,23 +58,25 @@ pub async fn an_ended_instance_makes_room<F: ProviderFactory>(factory: &F) {
     lab.committed(&turn, first_commit("a")).await;
     lab.same("the events", lab.event_ids("a").await, [1]);
     // Not while a descendant runs, and not a child: nothing has changed then.
-    lab.begin_as("p", first_commit("p").message(start_child("c", "p"))).await;
-    let child = lab.turn_of("c").await;
-    lab.committed(&child, first_commit("c").child_of("p")).await;
+    lab.begin_as("p", first_commit("p").message(start_child("offspring", "p"))).await;
+    let child = lab.turn_of("offspring").await;
+    lab.committed(&child, first_commit("offspring").child_of("p")).await;
     lab.step("p", commit().event(completed(2)).ends("Completed", "out")).await;
-    let words = &["running"];
-    lab.refused("start_instance", lab.start_instance(start("p"), true).await, words);
-    lab.step("c", commit().event(completed(2)).ends("Completed", "out")).await;
+    let refused = lab.start_instance(start("p"), true).await;
+    let who = refused.as_ref().err().is_some_and(|error| error.message.contains("offspring"));
+    lab.refused("start_instance", refused, &["running"]);
+    lab.expect(who, "the refusal to name the one that runs", "another text");
+    lab.step("offspring", commit().event(completed(2)).ends("Completed", "out")).await;
     lab.refused(
         "start_instance",
-        lab.start_instance(start("c"), true).await,
+        lab.start_instance(start("offspring"), true).await,
         &["child", "sub-orchestration"],
     );
     lab.same("the events of the parent", lab.event_ids("p").await, [1, 2]);
-    lab.same("the events of the child", lab.event_ids("c").await, [1, 2]);
+    lab.same("the events of the child", lab.event_ids("offspring").await, [1, 2]);
     lab.no_turn().await;
     lab.same("a replacement of the parent", replaced(&lab, "p").await, Started);
-    lab.gone("c").await;
+    lab.gone("offspring").await;
 }
 
 /// Whoever comes at the same moment.

@@ -107,3 +107,19 @@ async fn r8_147_who_is_flooded_can_be_cancelled() {
     assert_eq!(world.error("i").await.display_message(), "canceled: enough");
     assert_nothing_left(world).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn r8_149_a_backlog_that_nobody_could_run_is_read_in_order() {
+    // Begun by one runtime, given back for a while again and again by one that lacks the code.
+    let memory = store([start("i", "Reader", "once")]).await;
+    let begins = cast(&memory).start().await;
+    begins.until_kind("i", "QueueSubscribed").await;
+    let memory = begins.close().await;
+    preload(memory.as_ref(), backlog()).await;
+    let lacks = world_on(Arc::clone(&memory)).orchestration("Other", never).start().await;
+    lacks.until_store(|store| store.orchestrator_queue.iter().any(|row| 3 < row.attempts)).await;
+    let memory = lacks.close().await;
+    let world = cast(&memory).start().await;
+    assert_eq!(world.output("i").await, "all");
+    assert_nothing_left(world).await;
+}

@@ -59,6 +59,41 @@ async fn r9_60_a_payload_that_new_code_cannot_read_is_named_and_counted() {
     after.finish().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn r9_60_it_is_counted_where_history_had_not_gone_on() {
+    let before = world()
+        .echo("Count")
+        .orchestration("Main", |ctx, _| async move {
+            let count = ctx.schedule_activity_typed::<_, String>("Count", &"many");
+            let (count, _) = ctx.join2(count, ctx.schedule_wait("go")).await;
+            count
+        })
+        .start()
+        .await;
+    before.begin("m", "Main", "").await;
+    before.until_kind("m", "ActivityCompleted").await;
+    let memory = before.close().await;
+
+    let board = Board::default();
+    let _counting = board.count();
+    let after = world_on(memory)
+        .echo("Count")
+        .orchestration("Main", |ctx, _| async move {
+            let count = ctx.schedule_activity_typed::<_, u32>("Count", &"many");
+            let (count, _) = ctx.join2(count, ctx.schedule_wait("go")).await;
+            Ok(count?.to_string())
+        })
+        .start()
+        .await;
+    after.client.raise_event("m", "go", "").await.unwrap();
+    let error = after.error("m").await;
+    assert!(matches!(error, ErrorDetails::Application { .. }), "{error:?}");
+    let failures = counters(&board.take(), "duroxide_orchestration_failures");
+    let [(name, 1)] = &failures[..] else { panic!("{failures:?}") };
+    assert!(name.contains("error_category=application,error_type=decode_error"), "{name}");
+    after.finish().await;
+}
+
 #[tokio::test]
 async fn r9_61_errors_of_decoding_say_what_of_whom() {
     let store = Arc::new(MemoryProvider::new());

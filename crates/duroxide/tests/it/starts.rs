@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use duroxide::providers::Provider;
 use duroxide::providers::memory::MemoryProvider;
 use duroxide::providers::sqlite::SqliteProvider;
+use duroxide::providers::{ExecutionMetadata, Provider};
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{
-    Client, ClientError, IfEnded, OrchestrationContext, OrchestrationRegistry, StartOutcome,
+    Client, ClientError, Event, EventKind, IfEnded, OrchestrationContext, OrchestrationRegistry,
+    StartOutcome,
 };
 use tokio::task::JoinSet;
 
 use crate::support::faults::{Faults, FaultyProvider};
 use crate::support::logs::listen;
+use crate::support::look::{preload, start};
 use crate::support::{PATIENCE, WorldBuilder, world};
 
 fn waiting() -> WorldBuilder {
@@ -159,4 +162,57 @@ async fn r6_89_a_store_that_does_not_decide_is_asked_first() {
     world.client.raise_event("i", "Go", "again").await.unwrap();
     assert_eq!(world.output("i").await, "two again");
     world.finish().await;
+}
+
+/// A turn of an instance: its first, after which it runs, or its first and last.
+async fn turn(store: &MemoryProvider, parent: Option<&str>, status: Option<&str>) {
+    let fetched = store.fetch_orchestration_item(PATIENCE, Duration::ZERO, None).await.unwrap();
+    let (item, token, _) = fetched.unwrap();
+    let started = EventKind::OrchestrationStarted {
+        name: "Wait".to_owned(),
+        version: "1.0.0".to_owned(),
+        input: String::new(),
+        parent_instance: parent.map(str::to_owned),
+        parent_id: parent.map(|_| 2),
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    };
+    let mut events = vec![Event::with_event_id(1, &item.instance, 1, None, started)];
+    if status.is_some() {
+        let kind = EventKind::OrchestrationCompleted { output: String::new() };
+        events.push(Event::with_event_id(2, &item.instance, 1, None, kind));
+    }
+    let metadata = ExecutionMetadata {
+        orchestration_name: Some("Wait".to_owned()),
+        orchestration_version: Some("1.0.0".to_owned()),
+        parent_instance_id: parent.map(str::to_owned),
+        status: status.map(str::to_owned),
+        ..ExecutionMetadata::default()
+    };
+    let acked = store.ack_orchestration_item(&token, 1, events, vec![], vec![], metadata, vec![]);
+    acked.await.unwrap();
+}
+
+#[tokio::test]
+async fn r6_87_who_runs_and_keeps_the_id_is_named() {
+    for decides in [true, false] {
+        let memory = Arc::new(MemoryProvider::new());
+        preload(memory.as_ref(), [start("root", "Wait", "")]).await;
+        turn(&memory, None, Some("Completed")).await;
+        preload(memory.as_ref(), [start("offspring", "Wait", "")]).await;
+        turn(&memory, Some("root"), None).await;
+        let faults = Faults::default();
+        let store: Arc<dyn Provider> = match decides {
+            true => memory.clone(),
+            false => FaultyProvider::wrap(memory.clone(), &faults),
+        };
+        assert_eq!(store.decides_starts(), decides);
+        let client = Client::new(store);
+        let refused = client.start("root", "Wait", "").if_ended(IfEnded::Replace).await;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("root has ended, but offspring"), "{text}");
+        assert!(text.contains("still running"), "{text}");
+        assert_eq!(client.start("root", "Wait", "").await.unwrap(), StartOutcome::Ended);
+    }
 }

@@ -196,6 +196,8 @@ mutants! {
     LosesAbandonDelay => "poison_message::orchestration_delayed_abandon_preserves_unlocked_rows",
     /// The delay of a turn given back hides messages that came later, too.
     DelaysUnlockedMessages => "poison_message::orchestration_delayed_abandon_preserves_unlocked_rows",
+    /// What a turn left behind is fetched while the turn is given back for a while.
+    LetsBacklogOvertake => "big_batches::a_backlog_given_back_is_not_overtaken",
     /// Giving a turn back counts as an attempt, whatever is asked.
     CountsIgnoredTurnAttempts =>
         "poison_message::abandon_orchestration_item_ignore_attempt_decrements",

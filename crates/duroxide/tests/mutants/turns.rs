@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duroxide::providers::{
     DispatcherCapabilityFilter, FetchedTurn, KvEntry, OrchestrationItem, Provider, ProviderError,
-    WorkItem,
+    TurnCommit, WorkItem,
 };
 use duroxide::runtime::limits::MAX_FETCH_BYTES;
 use semver::{Prerelease, Version};
@@ -257,6 +257,16 @@ impl MutantProvider {
                 if moved.is_ok() {
                     return Ok(());
                 }
+            }
+            Some(Mutant::LetsBacklogOvertake) if delay.is_some() => {
+                let rows = self.inner.snapshot().orchestrator_queue.into_iter();
+                let batch: Vec<_> = rows.filter(|row| row.tagged).map(|row| row.item).collect();
+                let empty = TurnCommit { execution_id: 1, ..TurnCommit::default() };
+                self.inner.commit_turn(token, empty).await.map_err(|rejected| rejected.error)?;
+                for message in batch {
+                    self.inner.enqueue_for_orchestrator(message, delay).await?;
+                }
+                return Ok(());
             }
             Some(Mutant::DelaysUnlockedMessages) if delay.is_some() => {
                 let instance = self.held(token).map(|turn| turn.instance).unwrap_or_default();

@@ -307,3 +307,84 @@ fn r9_60_an_error_that_the_code_has_dealt_with_is_not_blamed() {
     assert_eq!(report.undecoded, None);
     assert!(report.message.starts_with("code returned before"), "{}", report.message);
 }
+
+/// One of two results is there, and was there in an earlier turn.
+const ONE_OF_TWO: &str = r#"
+    1 started O v1.0.0 ""
+    2 activity A ""
+    3 activity B ""
+    4 activity-completed 2 "many"
+"#;
+
+async fn both(ctx: OrchestrationContext, _input: String) -> Result<String, String> {
+    let a = ctx.schedule_activity_typed::<_, u32>("A", &"");
+    let b = ctx.schedule_activity_typed::<_, u32>("B", &"");
+    let (a, b) = ctx.join2(a, b).await;
+    Ok((a? + b?).to_string())
+}
+
+#[test]
+fn r9_60_a_result_that_no_longer_decodes_is_named_where_history_had_not_gone_on() {
+    let outcome =
+        run_turn(turn(&Story::read(ONE_OF_TWO), "activity-completed 3 \"1\"", code(both)));
+    assert!(matches!(&outcome.status, TurnStatus::Failed(ErrorDetails::Application { .. })));
+    let report = outcome.divergence.expect("a report");
+    assert!(report.undecoded.as_ref().is_some_and(|text| text.contains("'A' (event 2)")));
+    assert!(report.message.contains("; so the code failed: result of activity 'A'"), "{report}");
+    // One that nobody was given before has been of that type all the time.
+    let outcome = run_turn(turn(
+        &Story::read(ONE_OF_TWO.rsplit_once("4 ").unwrap().0),
+        "activity-completed 2 \"many\"\nactivity-completed 3 \"1\"",
+        code(both),
+    ));
+    assert!(matches!(&outcome.status, TurnStatus::Failed(ErrorDetails::Application { .. })));
+    assert!(outcome.divergence.is_none(), "{:?}", outcome.divergence);
+}
+
+#[test]
+fn r3_171_a_panic_over_stored_events_is_reported_with_its_place() {
+    let outcome = run_turn(turn(
+        &Story::read(LONG),
+        "",
+        code(|ctx: OrchestrationContext, _| async move {
+            ctx.schedule_activity("A", "").await?;
+            panic!("out of cheese")
+        }),
+    ));
+    // The failure is the code's own all the same (R3.74).
+    assert!(matches!(&outcome.status, TurnStatus::Failed(ErrorDetails::Application { .. })));
+    let report = outcome.divergence.expect("a report");
+    assert_eq!(report.message, "orchestration panicked: out of cheese (after event 3)");
+    let [agreed, marked] = &report.rows[..] else { panic!("{report:?}") };
+    assert_eq!((agreed.event_id, marked.event_id), (Some(2), Some(4)));
+    assert!(marked.diverges);
+    assert_eq!(marked.emitted.as_deref(), Some("orchestration panicked: out of cheese"));
+}
+
+#[test]
+fn r3_171_a_panic_at_the_end_of_what_is_stored_is_reported_too() {
+    let panics = |ctx: OrchestrationContext, _: String| async move {
+        ctx.schedule_activity("A", "").await?;
+        panic!("out of cheese")
+    };
+    let stored = Story::read(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+        3 activity-completed 2 "a"
+    "#,
+    );
+    let report = *run_turn(turn(&stored, "", code(panics))).divergence.expect("a report");
+    assert_eq!(report.message, "orchestration panicked: out of cheese (after event 3)");
+    assert_eq!(report.rows.last().unwrap().event_id, None);
+    // What the code makes of something new is its own affair.
+    let fresh = Story::read(
+        r#"
+        1 started O v1.0.0 ""
+        2 activity A ""
+    "#,
+    );
+    let outcome = run_turn(turn(&fresh, "activity-completed 2 \"a\"", code(panics)));
+    assert!(matches!(outcome.status, TurnStatus::Failed(_)), "{:?}", outcome.status);
+    assert!(outcome.divergence.is_none(), "{:?}", outcome.divergence);
+}

@@ -180,13 +180,14 @@ macro_rules! bad_work {
 macro_rules! bad_mailbox {
     () => {
         concat!(
-            "typeof(state) <> 'integer' OR state NOT IN (0, 1, 2, 3, 4)
+            "typeof(state) <> 'integer' OR state NOT IN (0, 1, 2, 3, 4, 5)
              OR typeof(head) NOT IN ('integer', 'null') OR typeof(wake_at) NOT IN ('integer', 'null')
              OR typeof(node) NOT IN ('integer', 'null') OR pin IS NULL OR NOT ", is_pin!("pin"),
             " OR (moved_to IS NOT NULL AND NOT ", is_position!("moved_to"), ")
-             OR typeof(upto) NOT IN ('integer', 'null') OR typeof(extra) NOT IN ('integer', 'null')",
+             OR typeof(upto) NOT IN ('integer', 'null') OR typeof(extra) NOT IN ('integer', 'null')
+             OR leaves_some NOT IN (0, 1)",
             " OR NOT ", is_secret!("token"), " OR (state = 1) <> (head IS NOT NULL)
-             OR (state IN (2, 3) AND wake_at IS NULL) OR (state = 2 AND token IS NULL)
+             OR (state IN (2, 3, 5) AND wake_at IS NULL) OR (state = 2 AND token IS NULL)
              OR (state = 0 AND EXISTS (SELECT 1 FROM messages m WHERE m.instance = mailboxes.instance)
              AND NOT EXISTS (SELECT 1 FROM hidden h
              WHERE h.instance = mailboxes.instance AND h.kind = 1))

@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use super::super::ProviderFactory;
+use super::super::big_batches::more_than_a_turn;
 use super::super::lab::{AT_ONCE, LONG, Lab, Promise, lab};
 use super::super::words::*;
 use super::work::{wait, wait_for_work};
@@ -52,6 +53,26 @@ pub async fn an_expired_lock_ends_the_wait<F: ProviderFactory>(factory: &F) {
     lab.job().await;
     let job = soon(&lab, wait_for_work(&lab)).await;
     lab.same("the activity", job.id(), 2);
+}
+
+/// A backlog that was given back for a while comes by itself.
+pub async fn a_backlog_given_back_ends_the_wait<F: ProviderFactory>(factory: &F) {
+    let says = "a fetch that waits returns soon after the delay of a turn given back is over";
+    let brief = lab(factory, Promise { rule: "R8.149", says, section: SECTION }).await;
+    let lab = brief.patient();
+    lab.begin("a").await;
+    let [first, second] = more_than_a_turn("a");
+    for message in [&first, &second] {
+        lab.send(message.clone()).await;
+    }
+    let turn = lab.turn_of("a").await;
+    let gives_back = async {
+        let delay = Some(brief.lock / 2);
+        let result = lab.abandon_orchestration_item(&turn.token, delay, false).await;
+        lab.ok("abandon_orchestration_item", result);
+    };
+    let turn = meanwhile(&lab, MOMENTS[1], wait_for_turn(&lab), gives_back).await;
+    lab.expect(turn.item.messages == [first], "the turn that was given back", turn.attempt);
 }
 
 /// Leases that run out free the session.

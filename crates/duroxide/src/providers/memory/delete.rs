@@ -34,6 +34,19 @@ impl State {
         self.delete_exactly(&tree, true, now)
     }
 
+    /// Deletes an ended instance with its descendants, to begin it anew (R6.87).
+    pub(super) fn make_room(&mut self, root: &str, now: u64) -> Result<(), Refusal> {
+        match self.delete_tree(root, false, now) {
+            Err(Refusal::Undeletable(DeleteRefused::StillRunning, root)) => {
+                let tree = self.instances.tree(&root);
+                let runs = tree.iter().find(|id| self.is_running(id));
+                let descendant = runs.map_or_else(String::new, |id| id.to_string());
+                Err(Refusal::DescendantRuns { root, descendant })
+            }
+            result => result.map(drop),
+        }
+    }
+
     /// Deletes these instances and nothing else, or nothing at all (R6.64).
     pub(super) fn delete_exactly(
         &mut self,

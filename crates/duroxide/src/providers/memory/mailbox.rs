@@ -51,6 +51,8 @@ pub(super) struct Lock {
     pub(super) ran_out_at: Option<u64>,
     /// Sequence numbers of the messages it was taken with (R8.21).
     pub(super) batch: Vec<u64>,
+    /// Whether it left messages behind that could be read (R8.147).
+    leaves_some: bool,
 }
 
 /// What is known of the instance a mailbox belongs to.
@@ -87,6 +89,9 @@ pub(super) struct Mailbox {
     /// Position behind those that were fetchable when a lock was found to have run out, until the
     /// next commit (R8.146).
     moved_to: Option<u64>,
+    /// Until when nothing of it can be fetched, since a turn that had left messages behind was given
+    /// back (R8.149).
+    waits_until: Option<u64>,
     visible_starts: BTreeSet<u64>,
     visible_queue_messages: usize,
     hidden_starts: usize,
@@ -116,6 +121,7 @@ impl Mailbox {
             lock.ran_out_at = Some(until);
             ran_out = true;
         }
+        self.waits_until.take_if(|until| *until <= now);
         while let Some(first) = self.hidden.first_entry()
             && first.key().0 <= now
         {
@@ -182,13 +188,15 @@ impl Mailbox {
                 items.push(message.item.clone());
             }
         }
-        self.lock = Some(Lock { token, held_until: Some(until), ran_out_at: None, batch });
+        let leaves_some = batch.len() < self.visible.len();
+        let held_until = Some(until);
+        self.lock = Some(Lock { token, held_until, ran_out_at: None, batch, leaves_some });
         (items, max_attempts)
     }
 
     /// Takes out the locked messages and the lock (R8.42, R8.54).
     pub(super) fn consume(&mut self) -> Vec<(u64, Message)> {
-        let batch = self.unlock();
+        let batch = self.lock.take().map_or_else(Vec::new, |lock| lock.batch);
         self.moved_to = None;
         batch.into_iter().filter_map(|sequence| Some((sequence, self.take(sequence)?))).collect()
     }
@@ -210,9 +218,18 @@ impl Mailbox {
     }
 
     /// Gives the locked messages back (R8.65): hidden until then, if a time is given, and with the
-    /// attempt uncounted, if that is asked for. Other messages are left alone.
+    /// attempt uncounted, if that is asked for. Other messages are left alone, unless some could not be
+    /// part of the turn: then all of them wait until then, in their places (R8.149).
     pub(super) fn abandon(&mut self, hide_until: Option<u64>, uncount: bool, now: u64) {
-        for sequence in self.unlock() {
+        let Some(Lock { batch, leaves_some, .. }) = self.lock.take() else { return };
+        let hide_until = match leaves_some {
+            true => {
+                self.waits_until = hide_until.filter(|until| now < *until);
+                None
+            }
+            false => hide_until,
+        };
+        for sequence in batch {
             if let Some(mut message) = self.take(sequence) {
                 message.attempts = message.attempts.saturating_sub(u32::from(uncount));
                 message.visible_at = hide_until.unwrap_or(message.visible_at);
@@ -241,7 +258,7 @@ impl Mailbox {
     /// What can be done with the mailbox now.
     pub(super) fn readiness(&self, standing: &Standing) -> Readiness {
         let Some(position) = self.position() else { return Readiness::Resting };
-        if self.held_until().is_some() {
+        if self.held_until().is_some() || self.waits_until.is_some() {
             return Readiness::Resting;
         }
         match standing {
@@ -271,9 +288,9 @@ impl Mailbox {
         }
     }
 
-    /// Nothing is left, so nothing stands anywhere.
+    /// Nothing is left, so nothing stands anywhere, or waits.
     pub(super) fn forget_position(&mut self) {
-        self.moved_to = None;
+        (self.moved_to, self.waits_until) = (None, None);
     }
 
     /// Until when the lock holds, if it does.
@@ -283,7 +300,8 @@ impl Mailbox {
 
     /// When time alone changes something next. Under a lock only its end matters.
     pub(super) fn next_change(&self) -> Option<u64> {
-        self.held_until().or_else(|| self.hidden.first_key_value().map(|((at, _), _)| *at))
+        let due = self.hidden.first_key_value().map(|((at, _), _)| *at);
+        self.held_until().or_else(|| due.into_iter().chain(self.waits_until).min())
     }
 
     /// Number of messages, visible or not.
@@ -304,10 +322,6 @@ impl Mailbox {
     pub(super) fn max_attempts(&self) -> u32 {
         let all = self.visible.values().chain(self.hidden.values());
         all.map(|message| message.attempts).max().unwrap_or(0)
-    }
-
-    fn unlock(&mut self) -> Vec<u64> {
-        self.lock.take().map_or_else(Vec::new, |lock| lock.batch)
     }
 
     fn take(&mut self, sequence: u64) -> Option<Message> {

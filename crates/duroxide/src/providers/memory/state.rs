@@ -82,7 +82,7 @@ impl State {
             Some(instance) if !instance.has_ended() => return Ok(StartOutcome::Running),
             Some(_) if !replace_ended => return Ok(StartOutcome::Ended),
             Some(_) => {
-                self.delete_tree(&id, false, now)?;
+                self.make_room(&id, now)?;
             }
             None if self.messages.mailbox(&id).is_some_and(Mailbox::has_start) => {
                 return Ok(StartOutcome::Running);
