@@ -96,6 +96,7 @@ pub(crate) const CASES: &[Case] = &[
     case("w3-fan-out:10", "W3 fan-out of 10", TOTAL, (2.0, 5.0)),
     case("w3-fan-out:100", "W3 fan-out of 100", TOTAL, (2.0, 5.0)),
     case("w3-fan-out:1000", "W3 fan-out of 1000", TOTAL, (4.0, 15.0)),
+    full_only(ours_only("w3-fan-out:100000", "W3 fan-out of 100 000", TOTAL, (30.0, 30.0))),
     case("w4-stress", "W4 five activities, 50 in flight", PER_SECOND, (3.0, 10.0)),
     case("w5-children", "W5 ten children each", PER_SECOND, (3.0, 10.0)),
     case("w6-timers:1000", "W6 1000 timers of 1 s", LATE, (5.0, 5.0)),
