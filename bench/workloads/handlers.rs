@@ -41,6 +41,8 @@ pub(crate) fn orchestrations(signals: &Arc<Signals>) -> OrchestrationRegistry {
         .register("Timer", with(Body::Timer).handler())
         .register("Waiter", with(Body::Waiter).handler())
         .register("Eternal", with(Body::Eternal).handler())
+        .register("Rounds", with(Body::Rounds).handler())
+        .register("Once", with(Body::Once).handler())
         .register("Nap", with(Body::Nap).handler())
         .register("Sleeper", with(Body::Sleeper).handler())
         .build()
@@ -56,6 +58,8 @@ enum Body {
     Timer,
     Waiter,
     Eternal,
+    Rounds,
+    Once,
     Nap,
     Sleeper,
 }
@@ -103,6 +107,17 @@ impl Orchestration {
                 Ok(data)
             }
             Body::Eternal => eternal(&ctx, &input).await,
+            Body::Rounds => match number(&input)? {
+                0 | 1 => {
+                    signals.done();
+                    Ok(input)
+                }
+                left => ctx.continue_as_new((left - 1).to_string()).await,
+            },
+            Body::Once => {
+                signals.done();
+                Ok(input)
+            }
             Body::Nap => {
                 let timer = ctx.schedule_timer(NAP);
                 signals.done();

@@ -22,7 +22,7 @@ pub(crate) struct Lab {
     pub(crate) args: Args,
     pub(crate) client: Client,
     pub(crate) signals: Arc<Signals>,
-    store: Store,
+    pub(crate) store: Store,
     runtime: Option<Arc<Runtime>>,
     start_errors: AtomicU64,
 }

@@ -5,12 +5,12 @@ pub(crate) mod args;
 mod usage;
 mod processes;
 mod server;
-mod percentiles;
+pub(crate) mod percentiles;
 mod signals;
 mod handlers;
-mod lab;
-mod starters;
-mod outcome;
+pub(crate) mod lab;
+pub(crate) mod starters;
+pub(crate) mod outcome;
 mod cases;
 
 use std::process::ExitCode;

@@ -46,7 +46,7 @@ fn run() -> Result<(), Failure> {
         println!("{}", args::HELP);
         return Ok(());
     }
-    let cases = plan::select(&args.cases, args.full)?;
+    let cases = plan::select(&args.cases, args.full, &args.store)?;
     let bench = Bench::new(&args)?;
     let tuned = if args.reference { tune::settings(&args, &bench, &cases)? } else { tune::none() };
 

@@ -13,6 +13,10 @@ pub(crate) struct Case {
     seconds: (f64, f64),
     /// Part of a quick run.
     quick: bool,
+    /// Part of a quick run if its workload is named.
+    quick_if_named: bool,
+    /// The stores it can be measured on.
+    stores: &'static [&'static str],
     /// Whether the reference can be measured at all in reasonable time.
     pub(crate) reference: bool,
     /// The case whose best settings are used here; none: settings make no sense.
@@ -52,6 +56,36 @@ const SLEEPERS: &[Figure] = &[
     lower("rss_bytes_per_instance", "bytes of memory each, all"),
 ];
 
+const STALL: &[Figure] = &[lower("p50_ms", "ms, p50"), lower("max_ms", "ms, longest")];
+const FLOODED: &[Figure] = &[
+    lower("p50_ms", "ms, p50"),
+    lower("max_ms", "ms, longest"),
+    lower("fetch_other_ms", "ms, fetch of another"),
+    lower("fetch_flooded_ms", "ms, fetch of the flooded one"),
+];
+const REMOVAL: &[Figure] = &[
+    lower("max_ms", "ms, longest hello"),
+    lower("commit_max_ms", "ms, longest commit"),
+    lower("total_ms", "ms in all"),
+    higher("share_percent", "% of the hellos before"),
+];
+const SNAPSHOT: &[Figure] = &[
+    lower("p50_ms", "ms, p50"),
+    lower("max_ms", "ms, longest"),
+    lower("poll_ms", "ms, empty poll"),
+    lower("fetch_ms", "ms, fetch"),
+    lower("log_mib", "MiB of log"),
+];
+const READERS: &[Figure] = &[
+    lower("log_mib", "MiB of log at most"),
+    higher("per_second", "instances/s"),
+    lower("max_ms", "ms, longest"),
+];
+
+const ALL: &[&str] = &["sqlite", "postgres", "memory"];
+const ON_DISK: &[&str] = &["sqlite", "postgres"];
+const SQLITE: &[&str] = &["sqlite"];
+
 /// All cases, in the order in which they are run.
 pub(crate) const CASES: &[Case] = &[
     case("w1-throughput", "W1 hello, as many as can be", PER_SECOND, (3.0, 10.0)),
@@ -62,6 +96,7 @@ pub(crate) const CASES: &[Case] = &[
     case("w3-fan-out:10", "W3 fan-out of 10", TOTAL, (2.0, 5.0)),
     case("w3-fan-out:100", "W3 fan-out of 100", TOTAL, (2.0, 5.0)),
     case("w3-fan-out:1000", "W3 fan-out of 1000", TOTAL, (4.0, 15.0)),
+    full_only(ours_only("w3-fan-out:100000", "W3 fan-out of 100 000", TOTAL, (30.0, 30.0))),
     case("w4-stress", "W4 five activities, 50 in flight", PER_SECOND, (3.0, 10.0)),
     case("w5-children", "W5 ten children each", PER_SECOND, (3.0, 10.0)),
     case("w6-timers:1000", "W6 1000 timers of 1 s", LATE, (5.0, 5.0)),
@@ -72,18 +107,33 @@ pub(crate) const CASES: &[Case] = &[
     tuned_as("w11-backlog:1000", "W11 backlog of 1 000", PER_SECOND, (20.0, 30.0)),
     tuned_as("w11-backlog:10000", "W11 backlog of 10 000", PER_SECOND, (20.0, 60.0)),
     full_only(tuned_as("w11-backlog:100000", "W11 backlog of 100 000", PER_SECOND, (60.0, 120.0))),
-    ours_only(untuned("s1-crowd:0", "Hello in an empty file", PER_SECOND, (3.0, 10.0))),
-    ours_only(untuned(
-        "s1-crowd:1000000",
-        "Hello among a million finished, 100 000 sleeping",
-        PER_SECOND,
-        (3.0, 10.0),
-    )),
+    on(SQLITE, ours_only("s1-crowd:0", "Hello in an empty file", PER_SECOND, (3.0, 10.0))),
+    on(
+        SQLITE,
+        ours_only(
+            "s1-crowd:1000000",
+            "Hello among a million finished, 100 000 sleeping",
+            PER_SECOND,
+            (3.0, 10.0),
+        ),
+    ),
+    growth("g1-flooded:1", "G1 1 MiB queued for one", FLOODED, 3.0),
+    growth("g1-flooded:64", "G1 64 MiB queued for one", FLOODED, 3.0),
+    growth("g2-prune:1000", "G2 1 000 executions pruned", REMOVAL, 2.0),
+    growth("g2-prune:50000", "G2 50 000 executions pruned", REMOVAL, 2.0),
+    on(ON_DISK, growth("g3-snapshot:5000", "G3 5 000 after a snapshot", SNAPSHOT, 4.0)),
+    on(ON_DISK, growth("g3-snapshot:50000", "G3 50 000 after a snapshot", SNAPSHOT, 4.0)),
+    growth("g4-sessions:1000", "G4 1 000 for others' sessions", STALL, 3.0),
+    growth("g4-sessions:50000", "G4 50 000 for others' sessions", STALL, 3.0),
+    on(SQLITE, growth("g5-readers:1", "G5 one reader", READERS, 10.0)),
+    on(SQLITE, growth("g5-readers:4", "G5 four readers", READERS, 10.0)),
+    growth("g6-delete:1000", "G6 1 000 instances deleted", REMOVAL, 2.0),
+    growth("g6-delete:100000", "G6 100 000 instances deleted", REMOVAL, 2.0),
     untuned("m1-sleepers:100000", "Memory of sleeping instances", SLEEPERS, (8.0, 60.0)),
 ];
 
-/// The cases whose names begin with one of the words; all of the mode if there are none.
-pub(crate) fn select(words: &[String], full: bool) -> Result<Vec<Case>, Failure> {
+/// The store's cases whose names begin with one of the words; all of the mode if there are none.
+pub(crate) fn select(words: &[String], full: bool, store: &str) -> Result<Vec<Case>, Failure> {
     for word in words {
         if !CASES.iter().any(|case| case.name.starts_with(word.as_str())) {
             let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
@@ -95,10 +145,15 @@ pub(crate) fn select(words: &[String], full: bool) -> Result<Vec<Case>, Failure>
         if words.is_empty() {
             full || case.quick
         } else {
-            named(case) && (full || case.quick || exact(case, words))
+            named(case) && (full || case.quick || case.quick_if_named || exact(case, words))
         }
     };
-    Ok(CASES.iter().filter(wanted).copied().collect())
+    let possible = |case: &&Case| case.stores.contains(&store);
+    let cases: Vec<_> = CASES.iter().filter(possible).filter(wanted).copied().collect();
+    if cases.is_empty() {
+        return Err(format!("{} cannot be measured on {store}", words.join(", ")).into());
+    }
+    Ok(cases)
 }
 
 impl Case {
@@ -123,7 +178,17 @@ const fn case(
     figures: &'static [Figure],
     seconds: (f64, f64),
 ) -> Case {
-    Case { name, title, figures, seconds, quick: true, reference: true, tuned_by: Some(name) }
+    Case {
+        name,
+        title,
+        figures,
+        seconds,
+        quick: true,
+        quick_if_named: true,
+        stores: ALL,
+        reference: true,
+        tuned_by: Some(name),
+    }
 }
 
 const fn tuned_as(
@@ -144,12 +209,31 @@ const fn untuned(
     Case { tuned_by: None, ..case(name, title, figures, seconds) }
 }
 
-const fn ours_only(case: Case) -> Case {
-    Case { reference: false, ..case }
+const fn ours_only(
+    name: &'static str,
+    title: &'static str,
+    figures: &'static [Figure],
+    seconds: (f64, f64),
+) -> Case {
+    Case { reference: false, ..untuned(name, title, figures, seconds) }
+}
+
+/// A hello beside something large. Filling the store takes longer than measuring.
+const fn growth(
+    name: &'static str,
+    title: &'static str,
+    figures: &'static [Figure],
+    seconds: f64,
+) -> Case {
+    Case { quick: false, ..ours_only(name, title, figures, (seconds, seconds)) }
+}
+
+const fn on(stores: &'static [&'static str], case: Case) -> Case {
+    Case { stores, ..case }
 }
 
 const fn full_only(case: Case) -> Case {
-    Case { quick: false, ..case }
+    Case { quick: false, quick_if_named: false, ..case }
 }
 
 const fn higher(key: &'static str, unit: &'static str) -> Figure {
@@ -166,7 +250,7 @@ mod tests {
 
     fn names(words: &[&str], full: bool) -> Vec<&'static str> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        select(&words, full).unwrap().iter().map(|case| case.name).collect()
+        select(&words, full, "sqlite").unwrap().iter().map(|case| case.name).collect()
     }
 
     #[test]
@@ -176,6 +260,15 @@ mod tests {
         assert_eq!(names(&["w11"], false).len(), 2);
         assert_eq!(names(&["w11"], true).len(), 3);
         assert_eq!(names(&["w11-backlog:100000"], false).len(), 1);
-        assert!(select(&["w77".to_owned()], false).is_err());
+        assert!(select(&["w77".to_owned()], false, "sqlite").is_err());
+    }
+
+    #[test]
+    fn growth_is_measured_when_named_and_where_it_can_be() {
+        assert_eq!(names(&["g4"], false), ["g4-sessions:1000", "g4-sessions:50000"]);
+        assert!(names(&[], false).iter().all(|name| !name.starts_with('g')));
+        let words = ["g5".to_owned()];
+        assert!(select(&words, false, "postgres").is_err());
+        assert_eq!(select(&words, false, "sqlite").unwrap().len(), 2);
     }
 }

@@ -47,6 +47,9 @@ use Rule::{
     TimesBest, TimesDefaults,
 };
 
+/// The longest that a hello may wait for something it has nothing to do with.
+const STALL_MS: f64 = 1000.0;
+
 const TARGETS: &[Target] = &[
     target("w1-throughput", "per_second", TimesBest(30.0)),
     target("w1-throughput", "per_second", ShareOfBareLoop(0.2)),
@@ -71,6 +74,13 @@ const TARGETS: &[Target] = &[
     target("w11-backlog:100000", "per_second", ShareOfCase(0.8, "w11-backlog:1000")),
     target("s1-crowd:1000000", "per_second", ShareOfCase(0.9, "s1-crowd:0")),
     target("m1-sleepers:100000", "rss_bytes_per_late_instance", AtMost(1024.0)),
+    target("g1-flooded:64", "p50_ms", AtMostTimesCase(1.5, "g1-flooded:1")),
+    target("g2-prune:50000", "max_ms", AtMost(STALL_MS)),
+    target("g3-snapshot:50000", "p50_ms", AtMostTimesCase(1.5, "g3-snapshot:5000")),
+    target("g3-snapshot:50000", "max_ms", AtMost(STALL_MS)),
+    target("g4-sessions:50000", "p50_ms", AtMostTimesCase(1.5, "g4-sessions:1000")),
+    target("g5-readers:4", "log_mib", AtMost(130.0)),
+    target("g6-delete:100000", "max_ms", AtMost(STALL_MS)),
 ];
 
 /// The absolute ones are what another library for Rust does on such a server.
@@ -87,6 +97,12 @@ const POSTGRES: &[Target] = &[
     target("w6-timers:1000", "p50_late_ms", AtMost(5.0)),
     target("w9-idle", "transactions_per_second", AtMost(2.0)),
     target("w11-backlog:100000", "per_second", ShareOfCase(0.8, "w11-backlog:1000")),
+    target("g1-flooded:64", "p50_ms", AtMostTimesCase(1.5, "g1-flooded:1")),
+    target("g2-prune:50000", "max_ms", AtMost(STALL_MS)),
+    target("g3-snapshot:50000", "p50_ms", AtMostTimesCase(1.5, "g3-snapshot:5000")),
+    target("g3-snapshot:50000", "max_ms", AtMost(STALL_MS)),
+    target("g4-sessions:50000", "p50_ms", AtMostTimesCase(1.5, "g4-sessions:1000")),
+    target("g6-delete:100000", "max_ms", AtMost(STALL_MS)),
 ];
 
 /// Every target for which there are figures.

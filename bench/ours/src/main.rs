@@ -6,6 +6,7 @@ mod workloads;
 #[cfg(feature = "sqlite")]
 mod copies;
 mod store;
+mod growth;
 
 /// How this side is called in results.
 const SIDE: &str = "ours";

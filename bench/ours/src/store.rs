@@ -67,6 +67,9 @@ pub(crate) fn copy(_: &Args, _: &str, _: u64) -> Result<(), Failure> {
     Err("only a file can be filled".into())
 }
 
+/// Cases of this side alone.
+pub(crate) use crate::growth::run as own_case;
+
 impl Store {
     /// Moves what is in the write-ahead log to the database file.
     pub(crate) async fn checkpoint(&self) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use duroxide_pg::PostgresProvider;
 
 use crate::workloads::Failure;
 use crate::workloads::args::{Args, Durability, StoreKind};
+use crate::workloads::outcome::Outcome;
 
 /// An open store.
 pub(crate) struct Store {
@@ -36,6 +37,11 @@ pub(crate) async fn open(args: &Args) -> Result<Store, Failure> {
 /// Copies of an instance in a closed store.
 pub(crate) fn copy(_: &Args, _: &str, _: u64) -> Result<(), Failure> {
     Err("the reference's tables are its own affair".into())
+}
+
+/// Cases of this side alone.
+pub(crate) async fn own_case(args: Args, _: &str, _: Option<u64>) -> Result<Outcome, Failure> {
+    Err(format!("no case {}", args.case).into())
 }
 
 impl Store {

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome, Failure> {
         ("w11-backlog", Some(count)) => backlog::run(args, count).await,
         ("s1-crowd", Some(finished)) => crowd::run(args, finished, MANY).await,
         ("m1-sleepers", Some(count)) => sleepers::run(args, count).await,
-        _ => Err(format!("no case {case}").into()),
+        _ => crate::store::own_case(args, name, size).await,
     }
 }
 

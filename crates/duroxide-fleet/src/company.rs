@@ -17,7 +17,7 @@ use crate::process::{Process, SOON};
 use crate::programs::{Program, Step};
 use crate::roles::{Stage, on_tokio};
 use crate::store::Store;
-use crate::worker::short_leases;
+use crate::worker::calm_leases;
 
 /// Does from another process all that a client can.
 pub(crate) async fn command(stage: &Stage) {
@@ -76,7 +76,7 @@ pub fn another_process_starts_signals_cancels_deletes_and_reads(kind: &'static d
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());
     on_tokio(async {
-        let (store, options) = (stage.store().await, short_leases());
+        let (store, options) = (stage.store().await, calm_leases());
         let handlers = (activities(&stage), orchestrations(&stage));
         let runtime = Runtime::start_with_options(store, handlers.0, handlers.1, options).await;
         let mut commander = stage.start("commander", &[]);

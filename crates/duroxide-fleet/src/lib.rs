@@ -36,4 +36,4 @@ pub use process::{Process, SOON, alone};
 pub use programs::{Program, Step, below, mix};
 pub use roles::{Stage, next_line, on_tokio, play, told_to_end};
 pub use store::{End, Event, Store, Tables};
-pub use worker::{LONG_LEASES, long_leases, short_leases};
+pub use worker::{LONG_LEASES, SHORT_LEASES, calm_leases, long_leases, short_leases};

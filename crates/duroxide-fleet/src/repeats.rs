@@ -8,7 +8,7 @@ use crate::store::{Event, Tables};
 /// An activity: instance, execution, label.
 pub(crate) type Activity = (String, u64, String);
 
-/// Length of an activity's lease in a fleet, less what may pass between taking it and beginning.
+/// Length of the shortest lease of an activity in a fleet, less what may pass between taking it and beginning.
 const LEASE_MS: u64 = 1_500;
 /// Faults after which a run may be repeated; the process is named by `KILL` only. A `FAULT` lasts until
 /// the next `OVER`, if one follows.

@@ -9,10 +9,12 @@ use crate::process::{Process, SOON};
 use crate::programs::{Program, Step};
 use crate::roles::Stage;
 use crate::store::Store;
-use crate::worker::LONG_LEASES;
+use crate::worker::{LONG_LEASES, SHORT_LEASES};
 
 /// The setting for leases that nobody waits for.
 pub const LONG: (&str, &str) = (LONG_LEASES, "1");
+/// The setting for leases that are waited for.
+pub const SHORT: (&str, &str) = (SHORT_LEASES, "1");
 
 /// Starts instances: id, orchestration, program.
 pub fn start(stage: &Stage, starts: &[(&str, &str, Program)]) {

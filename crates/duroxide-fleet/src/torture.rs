@@ -14,6 +14,7 @@ use crate::programs::below;
 use crate::repeats::repeats;
 use crate::roles::{Stage, on_tokio};
 use crate::store::Store;
+use crate::takeover::SHORT;
 
 /// If set, how many seconds the faults last.
 const SOAK: &str = "DUROXIDE_SOAK_SECONDS";
@@ -62,7 +63,7 @@ impl Fleet<'_> {
         for place in &mut self.places {
             if place.process.is_none() && place.restart_at <= now {
                 let seed = (self.random.next_u64() % 1_000_000).to_string();
-                let settings = [(SEED, seed.as_str()), (AT_ONCE, "24")];
+                let settings = [(SEED, seed.as_str()), (AT_ONCE, "24"), SHORT];
                 place.process = Some(self.stage.start(place.role, &settings));
             }
             if let (Some(process), Some(at)) = (&place.process, place.resume_at)

@@ -9,13 +9,19 @@ use duroxide::runtime::Runtime;
 use crate::handlers::{HOLD, activities, orchestrations};
 use crate::roles::{Stage, told_to_end};
 
-/// If set, leases last longer than any test; short otherwise.
+/// If set, leases last longer than any test.
 pub const LONG_LEASES: &str = "FLEET_LONG_LEASES";
+/// If set, leases run out soon: for tests that stop a process, or cut it off, until they do.
+pub const SHORT_LEASES: &str = "FLEET_SHORT_LEASES";
 
 /// Runs a runtime. Journals `UP` when it has started and `DOWN` when it has ended in good order.
 pub(crate) async fn run(stage: &Stage) {
-    let long = stage.setting(LONG_LEASES).is_some();
-    let mut options = if long { long_leases() } else { short_leases() };
+    let has = |name| stage.setting(name).is_some();
+    let mut options = match (has(LONG_LEASES), has(SHORT_LEASES)) {
+        (true, _) => long_leases(),
+        (false, true) => short_leases(),
+        (false, false) => calm_leases(),
+    };
     if stage.setting(HOLD).as_deref() == Some("turns") {
         (options.orchestration_concurrency, options.worker_concurrency) = (1, 0);
     }
@@ -42,6 +48,20 @@ pub fn short_leases() -> RuntimeOptions {
         activity_cancellation_grace_period: Duration::from_secs(1),
         worker_tag_filter: TagFilter::Any,
         ..RuntimeOptions::default()
+    }
+}
+
+/// Leases that a machine with much else to do can keep, and that an outage can outlast.
+pub fn calm_leases() -> RuntimeOptions {
+    let lease = Duration::from_secs(8);
+    RuntimeOptions {
+        orchestrator_lock_timeout: lease,
+        orchestrator_lock_renewal_buffer: lease / 2,
+        worker_lock_timeout: lease,
+        worker_lock_renewal_buffer: lease / 2,
+        session_lock_timeout: lease,
+        session_lock_renewal_buffer: lease / 2,
+        ..short_leases()
     }
 }
 

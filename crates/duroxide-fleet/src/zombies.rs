@@ -6,11 +6,11 @@ use crate::handlers::{HOLD, let_go};
 use crate::process::Process;
 use crate::roles::Stage;
 use crate::store::Store;
-use crate::takeover::{LONG, start, time_of, wait_for_end, work};
+use crate::takeover::{LONG, SHORT, start, time_of, wait_for_end, work};
 
 /// Stops a process that holds something until another holds it, and lets the first go on.
 fn wake_too_late(stage: &Stage, kind: &str, sign: [&str; 2], orchestration: &str) -> [Process; 2] {
-    let zombie = stage.start_worker(&[(HOLD, kind)]);
+    let zombie = stage.start_worker(&[SHORT, (HOLD, kind)]);
     start(stage, &[(sign[1], orchestration, work())]);
     time_of(stage, zombie.id(), &sign);
     zombie.pause();

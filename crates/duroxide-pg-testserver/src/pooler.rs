@@ -11,7 +11,7 @@ use crate::{REQUIRED_VARIABLE, cluster, programs, say_skipped};
 /// Where Debian's package puts it.
 const PROGRAMS: [&str; 3] =
     ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs the pooler until whoever wanted it is gone, and removes its folder.
 const KEEPER: &str = r#"
 folder=$1; shift

@@ -18,8 +18,8 @@ use support::{TestSchema, stranger};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-const LOCK: Duration = Duration::from_secs(60);
-const LONG: Duration = Duration::from_secs(30);
+const LOCK: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_secs(110);
 const NOW: Duration = Duration::ZERO;
 const PLAIN: TagFilter = TagFilter::DefaultOnly;
 

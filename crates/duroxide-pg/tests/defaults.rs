@@ -21,8 +21,8 @@ use support::stranger;
 use support::words::start;
 use tokio_postgres::{Client as Stranger, NoTls};
 
-const LOCK: Duration = Duration::from_secs(60);
-const LONG: Duration = Duration::from_secs(30);
+const LOCK: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_secs(110);
 
 /// Whatever a database may say about those who use it.
 const ODD: [&str; 9] = [

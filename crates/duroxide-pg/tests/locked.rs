@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Before whoever waits looks again in any case.
 const SOON: Duration = Duration::from_secs(10);
 /// A lease that has to be renewed.
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(8);
 
 type Store = Arc<PostgresProvider>;
 

@@ -19,7 +19,7 @@ use tokio::runtime::Builder;
 const LOCK: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A lease that runs out while code blocks.
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(5);
 
 fn several_threads() -> tokio::runtime::Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()

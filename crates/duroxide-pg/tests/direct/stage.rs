@@ -11,8 +11,8 @@ use tokio_postgres::Client;
 use crate::support::words::{activity, start};
 use crate::support::{TestSchema, stranger};
 
-pub(crate) const LOCK: Duration = Duration::from_secs(60);
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LOCK: Duration = Duration::from_secs(600);
+pub(crate) const LONG: Duration = Duration::from_secs(110);
 pub(crate) const NOW: Duration = Duration::ZERO;
 pub(crate) const PLAIN: TagFilter = TagFilter::DefaultOnly;
 

@@ -1,6 +1,7 @@
 //! Many calls about the same instances, in all orders, from two nodes: nobody hears of deadlocks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{
@@ -15,7 +16,9 @@ use crate::support::{TestSchema, stranger};
 
 const INSTANCES: [&str; 4] = ["a", "b", "c", "d"];
 const TASKS: u64 = 12;
+/// For so long at least, and so many calls.
 const TIME: Duration = Duration::from_secs(4);
+const CALLS: usize = 200;
 
 pub(crate) fn start(instance: &str) -> WorkItem {
     WorkItem::StartOrchestration {
@@ -95,26 +98,24 @@ async fn nobody_hears_of_deadlocks() {
     let Some(schema) = TestSchema::new() else { return };
     let nodes = [Arc::new(schema.open().await), Arc::new(schema.open().await)];
     let seed = seed();
+    let calls = Arc::new(AtomicUsize::new(0));
     let tasks = (0..TASKS).map(|task| {
         let store = Arc::clone(&nodes[(task % 2) as usize]);
-        let random = Random::seeded(seed + task);
+        let (random, calls) = (Random::seeded(seed + task), Arc::clone(&calls));
         tokio::spawn(async move {
-            let (began, mut calls) = (Instant::now(), 0);
-            while began.elapsed() < TIME {
+            let began = Instant::now();
+            while began.elapsed() < TIME || calls.load(Ordering::Relaxed) < CALLS {
                 let result = act(&store, &random).await;
                 assert!(result.is_ok(), "{result:?}");
-                calls += 1;
+                calls.fetch_add(1, Ordering::Relaxed);
             }
-            calls
         })
     });
     let tasks: Vec<_> = tasks.collect();
-    let mut calls = 0;
     for task in tasks {
-        calls += task.await.unwrap();
+        task.await.unwrap();
     }
     let count = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let row = stranger(&schema.config()).await.query_one(count, &[]).await.unwrap();
-    println!("{calls} calls; {} deadlocks on this server so far", row.get::<_, i64>(0));
-    assert!(200 <= calls, "{calls} calls");
+    println!("{calls:?} calls; {} deadlocks on this server so far", row.get::<_, i64>(0));
 }

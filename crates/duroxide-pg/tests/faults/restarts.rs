@@ -35,5 +35,6 @@ fn a_server_that_crashes_loses_nothing() {
 
 #[test]
 fn an_outage_is_waited_for() {
-    restart(Stop::Fast, 1, Duration::from_secs(3), "outage");
+    // Longer than leases last.
+    restart(Stop::Fast, 1, Duration::from_secs(9), "outage");
 }

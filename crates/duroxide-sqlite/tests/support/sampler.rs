@@ -153,7 +153,7 @@ pub(crate) enum End {
 /// Runs everything to its end; where each instance stands then. Who is the only one left is not waited
 /// for longer than `last`.
 pub(crate) async fn finish(store: Arc<SqliteProvider>, last: Duration) -> Vec<(&'static str, End)> {
-    const ALL: Duration = Duration::from_secs(20);
+    const ALL: Duration = Duration::from_secs(60);
     let runtime = runtime(store.clone(), 4).await;
     let mut waits = JoinSet::new();
     for (instance, expected) in INSTANCES {

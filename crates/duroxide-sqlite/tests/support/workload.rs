@@ -13,7 +13,7 @@ use duroxide::{
 };
 
 /// Longest a test waits for something that should happen at once.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Activities, a session, a tag, a timer, a child, key-value data, a status and a queue.
 async fn main_workflow(ctx: OrchestrationContext, input: String) -> Result<String, String> {

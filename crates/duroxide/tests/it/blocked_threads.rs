@@ -15,8 +15,9 @@ use duroxide::{Client, OrchestrationRegistry, RuntimeOptions};
 use crate::support::logs::listen;
 use crate::support::world_on;
 
-/// Locks of turns, activities and sessions; they are renewed after a second.
-const LOCK: Duration = Duration::from_secs(2);
+/// Locks of turns, activities and sessions; they are renewed after three seconds, which leaves a busy
+/// machine three more.
+const LOCK: Duration = Duration::from_secs(6);
 /// For everything to happen, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 

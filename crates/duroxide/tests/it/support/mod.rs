@@ -26,7 +26,7 @@ use duroxide::{
 pub use door::Door;
 
 /// Longest a test waits for something that should happen at once.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Patience of tests on paused time, where a day costs nothing.
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
 

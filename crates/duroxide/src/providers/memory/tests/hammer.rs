@@ -14,9 +14,12 @@ const PRODUCERS: usize = 4;
 const PER_PRODUCER: usize = 50;
 const TOTAL: usize = PRODUCERS * PER_PRODUCER;
 
+/// Longer than anybody waits here.
+const POLL: Duration = Duration::from_secs(600);
+
 /// Real time: shorter than a poll, so that a poll that was not woken is noticed.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("a wake-up was missed")
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("a wake-up was missed")
 }
 
 /// Counts down what is left to do.
@@ -55,7 +58,7 @@ fn produce(lab: &Lab, tasks: &mut JoinSet<()>) {
 async fn serve_turns(lab: Lab, left: Left, all_done: Arc<tokio::sync::Notify>) {
     while left.any() {
         let fetched = tokio::select! {
-            fetched = lab.fetch_turn(LOCK * 10, LONG, None) => fetched.unwrap(),
+            fetched = lab.fetch_turn(LOCK * 10, POLL, None) => fetched.unwrap(),
             () = all_done.notified() => None,
         };
         let Some(turn) = fetched else { continue };
@@ -77,7 +80,7 @@ async fn serve_turns(lab: Lab, left: Left, all_done: Arc<tokio::sync::Notify>) {
 /// Serves activities for ever.
 async fn serve_work(lab: Lab) {
     loop {
-        let fetched = lab.fetch_work_item(LOCK * 10, LONG, None, &TagFilter::Any).await.unwrap();
+        let fetched = lab.fetch_work_item(LOCK * 10, POLL, None, &TagFilter::Any).await.unwrap();
         if let Some((item, token, _)) = fetched {
             let duroxide_core::model::WorkItem::ActivityExecute { instance, id, .. } = &item else {
                 panic!("not an activity: {item:?}");
@@ -120,7 +123,7 @@ async fn r8_33_dropped_polls_swallow_nothing() {
                 while left.any() {
                     turn += 1;
                     let impatience = Duration::from_micros(turn % 5 * 150);
-                    let poll = lab.fetch_turn(LOCK * 10, LONG, None);
+                    let poll = lab.fetch_turn(LOCK * 10, POLL, None);
                     let Ok(fetched) = tokio::time::timeout(impatience, poll).await else {
                         continue;
                     };
@@ -148,7 +151,7 @@ async fn r8_32_picky_polls_pass_calls_on() {
             workers.spawn(async move {
                 let (owner, tags) = (lease(&format!("w{number}")), TagFilter::tags([tag]));
                 loop {
-                    let poll = lab.fetch_work_item(LOCK * 10, LONG, Some(&owner), &tags);
+                    let poll = lab.fetch_work_item(LOCK * 10, POLL, Some(&owner), &tags);
                     let (_, token, _) = poll.await.unwrap().unwrap();
                     lab.ack_work_item(&token, None).await.unwrap();
                     if left.one_less() {
