@@ -73,7 +73,7 @@ SELECT 'turn' AS kind,
        CASE m.state WHEN 1 THEN 'ready' WHEN 2 THEN 'locked' WHEN 6 THEN 'delayed'
            ELSE 'aside' END AS state,
        q.messages,
-       to_timestamp(q.since / 1000.0) AS since,
+       CASE WHEN m.state <> 6 THEN to_timestamp(q.since / 1000.0) END AS since,
        CASE WHEN m.state = 2 THEN to_timestamp(m.wake_at / 1000.0) END AS locked_until,
        CASE WHEN m.state = 2 THEN m.node END AS node,
        q.attempts,

@@ -175,6 +175,25 @@ async fn the_views_show_what_goes_on() {
 }
 
 #[tokio::test]
+async fn r8_149_a_backlog_given_back_is_to_be_seen_with_all_that_wait() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(schema.open().await);
+    let client = Client::new(store.clone());
+    for event in ["one", "two"] {
+        client.raise_event("i", event, "x".repeat(3 << 20)).await.unwrap();
+    }
+    client.start_orchestration("i", "Echo", "x").await.unwrap();
+    let lock = Duration::from_secs(60);
+    let turn = store.fetch_turn(lock, Duration::ZERO, None).await.unwrap().unwrap();
+    assert_eq!(turn.item.messages.len(), 2, "an event and the start");
+    store.abandon_orchestration_item(&turn.lock_token, Some(lock), false).await.unwrap();
+    let sql = stranger(&schema.config()).await;
+    let turns =
+        "SELECT concat_ws('|', kind, instance, state, messages, attempts, since) FROM queue";
+    assert_eq!(rows(&sql, turns, 1).await, ["turn|i|delayed|3|1"]);
+}
+
+#[tokio::test]
 async fn names_of_activities_are_shown_as_they_are() {
     let Some(schema) = TestSchema::new() else { return };
     let store = schema.open().await;
