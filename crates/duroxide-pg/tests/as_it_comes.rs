@@ -202,8 +202,11 @@ async fn two_turns(store: &PostgresProvider) -> [FetchedTurn; 2] {
     store.fetch_turns(LOCK, NOW, None, 2).await.unwrap().try_into().unwrap()
 }
 
-/// Commits the turns together: `i` asks for these activities, `j` for 4. They are one transaction, since
-/// the only thread of the test's runtime asks for both before a connection is there to take the first.
+/// How often it is tried to commit two turns together.
+const TRIES: usize = 200;
+
+/// Commits the turns: `i` asks for these activities, `j` for 4. They are one transaction, unless a busy
+/// machine lets a connection take the first before the only thread of the test's runtime has asked for both.
 async fn commit_both(store: &Arc<PostgresProvider>, turns: &[FetchedTurn; 2], of_i: TurnCommit) {
     let mut of_j = commit(1, None, &[]);
     of_j.worker_items = vec![words::activity("j", 4)];
@@ -229,17 +232,40 @@ async fn waiting_for_several(
     waiting
 }
 
+/// What somebody gets who waits for so many activities while turns of `i` and `j` are committed in one
+/// transaction; before, `prepare` does something to the database.
+async fn handed_over(
+    max: usize,
+    of_i: impl Fn() -> TurnCommit,
+    prepare: impl AsyncFn(&Client),
+) -> Option<(TestSchema, Arc<PostgresProvider>, Client, Vec<Job>)> {
+    for _ in 0..TRIES {
+        let (schema, store, client) = opened().await?;
+        let turns = two_turns(&store).await;
+        let waiting = waiting_for_several(&store, max).await;
+        prepare(&client).await;
+        commit_both(&store, &turns, of_i()).await;
+        let jobs = waiting.await.unwrap().unwrap();
+        let transactions = "SELECT count(DISTINCT xmin::text) FROM history";
+        if client.query_one(transactions, &[]).await.unwrap().get::<_, i64>(0) == 1 {
+            return Some((schema, store, client, jobs));
+        }
+    }
+    panic!("two turns are never committed together");
+}
+
+/// Leaves the database as it is.
+async fn nothing_else(_: &Client) {}
+
 fn items(jobs: &[Job]) -> Vec<WorkItem> {
     jobs.iter().map(|(item, _, _)| item.clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_72_activities_of_several_turns_are_those_that_others_would_fetch() {
-    let Some((_schema, store, client)) = opened().await else { return };
-    let turns = two_turns(&store).await;
-    let waiting = waiting_for_several(&store, 3).await;
-    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
-    let jobs = waiting.await.unwrap().unwrap();
+    let of_i = || commit(1, None, &[2, 3]);
+    let scene = handed_over(3, of_i, nothing_else).await;
+    let Some((_schema, store, client, jobs)) = scene else { return };
     let all = [activity(2), activity(3), words::activity("j", 4)];
     assert_eq!(items(&jobs), all);
     let last = "SELECT max(substring(ctid::text from ',(\\d+)')::bigint) FROM work";
@@ -257,40 +283,31 @@ async fn r8_72_activities_of_several_turns_are_those_that_others_would_fetch() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_72_of_more_than_are_asked_for_the_oldest_go_first() {
-    let Some((_schema, store, _)) = opened().await else { return };
-    let turns = two_turns(&store).await;
-    let waiting = waiting_for_several(&store, 2).await;
-    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
-    assert_eq!(items(&waiting.await.unwrap().unwrap()), [activity(2), activity(3)]);
+    let of_i = || commit(1, None, &[2, 3]);
+    let scene = handed_over(2, of_i, nothing_else).await;
+    let Some((_schema, store, _, jobs)) = scene else { return };
+    assert_eq!(items(&jobs), [activity(2), activity(3)]);
     let rest = store.fetch_work_items(LOCK, LONG, None, &PLAIN, 9).await.unwrap();
     assert_eq!(items(&rest), [words::activity("j", 4)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_20_what_is_older_than_several_goes_first() {
-    let Some((_schema, store, client)) = opened().await else { return };
-    let turns = two_turns(&store).await;
-    let waiting = waiting_for_several(&store, 3).await;
-    put_activity(&client, 9).await;
-    commit_both(&store, &turns, commit(1, None, &[2, 3])).await;
-    let jobs = waiting.await.unwrap().unwrap();
+    let of_i = || commit(1, None, &[2, 3]);
+    let older = async |client: &Client| put_activity(client, 9).await;
+    let Some((.., jobs)) = handed_over(3, of_i, older).await else { return };
     assert_eq!(items(&jobs), [activity(9), activity(2), activity(3)]);
 }
 
 // R8.52: cancellations come after what the same turns ask for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_52_what_is_cancelled_again_is_handed_to_nobody() {
-    let Some((_schema, store, _)) = opened().await else { return };
-    let turns = two_turns(&store).await;
-    let waiting = waiting_for_several(&store, 9).await;
-    let mut of_i = commit(1, None, &[2, 3]);
-    of_i.cancelled_activities = vec![ScheduledActivityIdentifier {
-        instance: "i".to_owned(),
-        execution_id: 1,
-        activity_id: 2,
-    }];
-    commit_both(&store, &turns, of_i).await;
-    let jobs = waiting.await.unwrap().unwrap();
+    let of_i = || {
+        let (instance, execution_id, activity_id) = ("i".to_owned(), 1, 2);
+        let cancelled = ScheduledActivityIdentifier { instance, execution_id, activity_id };
+        TurnCommit { cancelled_activities: vec![cancelled], ..commit(1, None, &[2, 3]) }
+    };
+    let Some((.., jobs)) = handed_over(9, of_i, nothing_else).await else { return };
     assert_eq!(items(&jobs), [activity(3), words::activity("j", 4)]);
 }
 

@@ -172,7 +172,7 @@ async fn await_death(client: &Client) {
          AND greatest(age(backend_xmin), age(backend_xid)) > age($1::text::xid)";
     let began = Instant::now();
     while 0 < client.query_one(older, &[&now]).await.unwrap().get::<_, i64>(0) {
-        assert!(began.elapsed() < Duration::from_secs(60), "an old transaction");
+        assert!(began.elapsed() < Duration::from_secs(110), "an old transaction");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -10,7 +10,7 @@ const SECTION: &str = "committing-a-turn";
 /// A refused commit leaves everything as it was.
 pub async fn test_atomicity_failure_rollback<F: ProviderFactory>(factory: &F) {
     let says = "a refused commit changes nothing: no events, no messages, no activities";
-    let lab = lab(factory, Promise { rule: "R1.12", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R1.12", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.send(raise("a", "x")).await;
     let turn = lab.turn_of("a").await;
@@ -29,7 +29,7 @@ pub async fn test_atomicity_failure_rollback<F: ProviderFactory>(factory: &F) {
 /// Everything a commit holds happens.
 pub async fn test_multi_operation_atomic_ack<F: ProviderFactory>(factory: &F) {
     let says = "events, activities and messages of one commit are all there after it";
-    let lab = lab(factory, Promise { rule: "R1.12", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R1.12", says, section: SECTION }).await.patient();
     lab.send(start("a")).await;
     let turn = lab.turn_of("a").await;
     let all = first_commit("a")
@@ -51,7 +51,7 @@ pub async fn test_multi_operation_atomic_ack<F: ProviderFactory>(factory: &F) {
 /// A refused commit keeps the lock.
 pub async fn test_lock_released_only_on_successful_ack<F: ProviderFactory>(factory: &F) {
     let says = "a refused commit keeps the lock; a successful one releases it";
-    let lab = lab(factory, Promise { rule: "R8.55", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.55", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.send(raise("a", "x")).await;
     let turn = lab.turn_of("a").await;
@@ -66,7 +66,7 @@ pub async fn test_lock_released_only_on_successful_ack<F: ProviderFactory>(facto
 /// Of two commits with one token, one succeeds.
 pub async fn test_concurrent_ack_prevention<F: ProviderFactory>(factory: &F) {
     let says = "of two commits with one lock token exactly one succeeds";
-    let lab = lab(factory, Promise { rule: "R8.56", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.56", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.send(raise("a", "x")).await;
     let turn = lab.turn_of("a").await;

@@ -12,7 +12,7 @@ const NOTHING: Removed = Removed { instances: 0, executions: 0, events: 0, messa
 /// The filter's conditions must all hold; without one, all that has ended goes.
 pub async fn test_delete_instance_bulk_filter_combinations<F: ProviderFactory>(factory: &F) {
     let says = "a bulk deletion takes what meets all conditions of its filter (R6.70, R6.73)";
-    let lab = lab(factory, Promise { rule: "R6.71", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.71", says, section: SECTION }).await.patient();
     for (id, status) in [
         ("a", "Completed"),
         ("b", "Failed"),
@@ -51,7 +51,7 @@ pub async fn test_delete_instance_bulk_filter_combinations<F: ProviderFactory>(f
 /// What runs is passed over, and a limit is a limit.
 pub async fn test_delete_instance_bulk_safety_and_limits<F: ProviderFactory>(factory: &F) {
     let says = "what runs, and children, are passed over even if named; a limit counts roots";
-    let lab = lab(factory, Promise { rule: "R6.71", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.71", says, section: SECTION }).await.patient();
     lab.begin("running").await;
     lab.looping("looping", 2).await;
     lab.ended("parent", "Completed").await;
@@ -78,7 +78,7 @@ pub async fn test_delete_instance_bulk_safety_and_limits<F: ProviderFactory>(fac
 /// A time lets go what ended before it.
 pub async fn test_delete_instance_bulk_completed_before_filter<F: ProviderFactory>(factory: &F) {
     let says = "completed_before takes what ended before that time, not at it";
-    let lab = lab(factory, Promise { rule: "R6.72", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.72", says, section: SECTION }).await.patient();
     // Began first, ended last; and one whose first execution ended early, but not its current one.
     lab.begin("slow").await;
     lab.looping("looping", 2).await;
@@ -104,7 +104,7 @@ pub async fn test_delete_instance_bulk_completed_before_filter<F: ProviderFactor
 /// Trees go as a whole, or stay as a whole.
 pub async fn test_delete_instance_bulk_cascades_to_children<F: ProviderFactory>(factory: &F) {
     let says = "a root goes with its whole tree, counted; a running descendant keeps all of it";
-    let lab = lab(factory, Promise { rule: "R6.74", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.74", says, section: SECTION }).await.patient();
     for root in ["done", "busy"] {
         lab.ended(root, "Completed").await;
         let (child, grandchild) = (format!("{root} child"), format!("{root} grandchild"));

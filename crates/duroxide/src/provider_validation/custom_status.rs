@@ -9,7 +9,7 @@ const SECTION: &str = "custom-status";
 /// An update is stored, as version 1.
 pub async fn test_custom_status_set<F: ProviderFactory>(factory: &F) {
     let says = "an update in a commit is the custom status from then on";
-    let lab = lab(factory, Promise { rule: "R8.50", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.50", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.begin("b").await;
     lab.step("a", commit().event(show(2, Some("half way: ½")))).await;
@@ -25,7 +25,7 @@ pub async fn test_custom_status_set<F: ProviderFactory>(factory: &F) {
 /// A reset stores that there is none, and that is news.
 pub async fn test_custom_status_clear<F: ProviderFactory>(factory: &F) {
     let says = "a reset takes the status away and raises the version";
-    let lab = lab(factory, Promise { rule: "R4.73", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R4.73", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(show(2, Some("busy")))).await;
     lab.step("a", commit().event(show(3, None))).await;
@@ -36,7 +36,7 @@ pub async fn test_custom_status_clear<F: ProviderFactory>(factory: &F) {
 /// A commit without an update leaves the status alone.
 pub async fn test_custom_status_none_preserves<F: ProviderFactory>(factory: &F) {
     let says = "a commit without an update leaves status and version, whatever else it does";
-    let lab = lab(factory, Promise { rule: "R8.50", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.50", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(show(2, Some("busy")))).await;
     let unchanged = || Some((Some("busy".to_owned()), 1));
@@ -51,7 +51,7 @@ pub async fn test_custom_status_none_preserves<F: ProviderFactory>(factory: &F) 
 /// Each commit with an update raises the version by one.
 pub async fn test_custom_status_version_increments<F: ProviderFactory>(factory: &F) {
     let says = "each commit with an update raises the version by one, and its last update wins";
-    let lab = lab(factory, Promise { rule: "R4.72", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R4.72", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     for (id, status) in [(2, Some("one")), (3, Some("two")), (4, None), (5, None), (6, Some("x"))] {
         lab.step("a", commit().event(show(id, status))).await;
@@ -70,7 +70,7 @@ pub async fn test_custom_status_version_increments<F: ProviderFactory>(factory: 
 /// There is no news for those who have seen it.
 pub async fn test_custom_status_polling_no_change<F: ProviderFactory>(factory: &F) {
     let says = "the status is told to those who have seen an older version only";
-    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(show(2, Some("one")))).await;
     lab.step("a", commit().event(show(3, Some("two")))).await;
@@ -84,7 +84,7 @@ pub async fn test_custom_status_polling_no_change<F: ProviderFactory>(factory: &
 /// An unknown instance has no status.
 pub async fn test_custom_status_nonexistent_instance<F: ProviderFactory>(factory: &F) {
     let says = "an unknown instance has no custom status, and asking is no error";
-    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await.patient();
     lab.begin_as("a", first_commit("a").event(show(2, Some("busy")))).await;
     lab.same("the status", lab.custom_status("?", 0).await, None);
 }
@@ -92,7 +92,7 @@ pub async fn test_custom_status_nonexistent_instance<F: ProviderFactory>(factory
 /// A new instance has version 0: nothing to tell.
 pub async fn test_custom_status_default_on_new_instance<F: ProviderFactory>(factory: &F) {
     let says = "an instance without updates is at version 0, which is no news to anyone";
-    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.100", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.same("the status of a new instance", lab.custom_status("a", 0).await, None);
     lab.step("a", commit().event(note(2)).ends("Completed", "out")).await;

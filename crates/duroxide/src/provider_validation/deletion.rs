@@ -14,7 +14,7 @@ const AN_HOUR: Duration = Duration::from_secs(3600);
 /// Whatever has ended can be deleted, and the answer counts what went.
 pub async fn test_delete_terminal_instances<F: ProviderFactory>(factory: &F) {
     let says = "an instance that has ended, in whatever way, can be deleted; what went is counted";
-    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await.patient();
     lab.begin("bystander").await;
     lab.begin("cancelled").await;
     lab.send(cancel("cancelled")).await;
@@ -43,7 +43,7 @@ pub async fn test_delete_terminal_instances<F: ProviderFactory>(factory: &F) {
 /// What runs is only deleted by force.
 pub async fn test_delete_running_rejected_force_succeeds<F: ProviderFactory>(factory: &F) {
     let says = "an instance that runs, or has a descendant that does, is only deleted by force";
-    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await.patient();
     lab.begin("running").await;
     lab.looping("looping", 2).await;
     lab.ended("parent", "Completed").await;
@@ -65,7 +65,7 @@ pub async fn test_delete_running_rejected_force_succeeds<F: ProviderFactory>(fac
 /// What is not there cannot be deleted.
 pub async fn test_delete_nonexistent_instance<F: ProviderFactory>(factory: &F) {
     let says = "deleting an unknown instance is an error, not a silent success";
-    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await.patient();
     lab.ended("a", "Completed").await;
     lab.delete("a").await;
     lab.send(start("queued")).await;
@@ -82,7 +82,7 @@ pub async fn test_delete_nonexistent_instance<F: ProviderFactory>(factory: &F) {
 /// Messages, activities and locks go with their instance.
 pub async fn test_delete_cleans_queues_and_locks<F: ProviderFactory>(factory: &F) {
     let says = "messages, activities and locks go with their instance; its id is as good as new";
-    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await.patient();
     lab.begin_as("a", first_commit("a").work(activity("a", 2)).work(activity("a", 3))).await;
     lab.begin("other").await;
     lab.step("a", commit().event(set(2, "k", "v")).event(show(3, Some("busy")))).await;
@@ -115,7 +115,7 @@ pub async fn test_delete_cleans_queues_and_locks<F: ProviderFactory>(factory: &F
 /// A tree goes as a whole, from its root.
 pub async fn test_cascade_delete_hierarchy<F: ProviderFactory>(factory: &F) {
     let says = "a root is deleted with all its descendants; a child is not deleted on its own";
-    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await.patient();
     family(&lab).await;
     lab.ended("other", "Completed").await;
     lab.begin_child("other's", "other").await;
@@ -142,7 +142,7 @@ pub async fn test_cascade_delete_hierarchy<F: ProviderFactory>(factory: &F) {
 /// A turn in progress cannot bring a deleted instance back.
 pub async fn test_force_delete_prevents_ack_recreation<F: ProviderFactory>(factory: &F) {
     let says = "a commit after a forced deletion is refused and brings nothing back";
-    let lab = lab(factory, Promise { rule: "R8.57", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.57", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.send(raise("a", "x")).await;
     let turn = lab.turn_of("a").await;
@@ -163,7 +163,7 @@ pub async fn test_force_delete_prevents_ack_recreation<F: ProviderFactory>(facto
 /// Children are those that name the instance as their parent.
 pub async fn test_list_children<F: ProviderFactory>(factory: &F) {
     let says = "list_children gives the direct children, and nothing for a leaf or unknown id";
-    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await.patient();
     family(&lab).await;
     lab.same("the root's children", lab.children("root").await, ["child", "sibling"]);
     lab.same("the child's children", lab.children("child").await, ["grandchild"]);
@@ -174,7 +174,7 @@ pub async fn test_list_children<F: ProviderFactory>(factory: &F) {
 /// The parent is what the first commit said.
 pub async fn test_delete_get_parent_id<F: ProviderFactory>(factory: &F) {
     let says = "get_parent_id gives a child's parent, None for a root, an error for an unknown id";
-    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await.patient();
     family(&lab).await;
     for (id, expected) in [("root", None), ("child", Some("root")), ("grandchild", Some("child"))] {
         let parent = lab.ok("get_parent_id", lab.admin().get_parent_id(id).await);
@@ -187,7 +187,7 @@ pub async fn test_delete_get_parent_id<F: ProviderFactory>(factory: &F) {
 /// A tree holds an instance and all its descendants.
 pub async fn test_delete_get_instance_tree<F: ProviderFactory>(factory: &F) {
     let says = "get_instance_tree gives an instance and all its descendants, itself first";
-    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await.patient();
     family(&lab).await;
     lab.begin("other").await;
     for (id, below) in [
@@ -208,7 +208,7 @@ pub async fn test_delete_get_instance_tree<F: ProviderFactory>(factory: &F) {
 /// Several instances go in one call.
 pub async fn test_delete_instances_atomic<F: ProviderFactory>(factory: &F) {
     let says = "delete_instances_atomic deletes exactly the instances it is given";
-    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.60", says, section: SECTION }).await.patient();
     for id in ["a", "b", "c", "kept"] {
         lab.ended(id, "Completed").await;
     }
@@ -226,7 +226,7 @@ pub async fn test_delete_instances_atomic<F: ProviderFactory>(factory: &F) {
 /// One that runs keeps all from being deleted, unless forced.
 pub async fn test_delete_instances_atomic_force<F: ProviderFactory>(factory: &F) {
     let says = "one running instance keeps all of a list from being deleted, unless forced";
-    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.61", says, section: SECTION }).await.patient();
     lab.ended("a", "Completed").await;
     lab.begin("b").await;
     lab.ended("c", "Failed").await;
@@ -244,7 +244,7 @@ pub async fn test_delete_instances_atomic_force<F: ProviderFactory>(factory: &F)
 /// No child is left without its parent.
 pub async fn test_delete_instances_atomic_orphan_detection<F: ProviderFactory>(factory: &F) {
     let says = "a list that would leave a child without its parent is refused, even by force";
-    let lab = lab(factory, Promise { rule: "R6.64", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.64", says, section: SECTION }).await.patient();
     family(&lab).await;
     // As if the grandchild had come after the tree was read.
     let stale = ids(&["root", "child", "sibling"]);
@@ -266,7 +266,7 @@ pub async fn test_delete_instances_atomic_orphan_detection<F: ProviderFactory>(f
 /// An activity of a deleted instance means nothing to its successor.
 pub async fn test_stale_activity_after_delete_recreate<F: ProviderFactory>(factory: &F) {
     let says = "an activity from before a deletion cannot answer for one of the new instance";
-    let lab = lab(factory, Promise { rule: "R5.31", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R5.31", says, section: SECTION }).await.patient();
     let with_activity = || first_commit("a").work(activity("a", 2));
     lab.begin_as("a", with_activity()).await;
     let stale = lab.job().await;

@@ -151,7 +151,8 @@ pub async fn a_child_without_parent_is_a_root<F: ProviderFactory>(factory: &F) {
 /// Who keeps an instance in memory can tell whether it is another one now.
 pub async fn lives_have_different_numbers<F: ProviderFactory>(factory: &F) {
     let says = "all turns of an instance have one number, which no other instance has or had";
-    let lab = lab(factory, Promise { rule: "R8.143", says, section: "fetching-a-turn" }).await;
+    let promise = Promise { rule: "R8.143", says, section: "fetching-a-turn" };
+    let lab = lab(factory, promise).await.patient();
     let mut numbers = Vec::new();
     for name in ["a", "a", "b", "a"] {
         lab.send(start(name)).await;

@@ -10,7 +10,7 @@ const SECTION: &str = "committing-a-turn";
 /// The first commit's metadata makes the instance.
 pub async fn test_instance_creation_via_metadata<F: ProviderFactory>(factory: &F) {
     let says = "an instance exists from the commit that names it on";
-    let lab = lab(factory, Promise { rule: "R8.43", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.43", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     let info = lab.ok("get_instance_info", lab.admin().get_instance_info("a").await);
     lab.same("the name", info.orchestration_name, "Orch");
@@ -33,7 +33,7 @@ pub async fn test_instance_creation_via_metadata<F: ProviderFactory>(factory: &F
 /// Queueing a start makes no instance.
 pub async fn test_no_instance_creation_on_enqueue<F: ProviderFactory>(factory: &F) {
     let says = "queueing a start makes no instance";
-    let lab = lab(factory, Promise { rule: "R8.11", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.11", says, section: SECTION }).await.patient();
     lab.send(start("a")).await;
     let instances = lab.ok("list_instances", lab.admin().list_instances().await);
     lab.same("the instances", instances, Vec::<String>::new());
@@ -44,7 +44,7 @@ pub async fn test_no_instance_creation_on_enqueue<F: ProviderFactory>(factory: &
 /// A start without a version is fetched, and the commit says which it is.
 pub async fn test_null_version_handling<F: ProviderFactory>(factory: &F) {
     let says = "a start without a version is fetched as `unknown` until a commit names one";
-    let lab = lab(factory, Promise { rule: "R8.25", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.25", says, section: SECTION }).await.patient();
     let mut unversioned = start("a");
     if let WorkItem::StartOrchestration { version, .. } = &mut unversioned {
         *version = None;
@@ -61,7 +61,7 @@ pub async fn test_null_version_handling<F: ProviderFactory>(factory: &F) {
 /// A child comes into being like any instance, and remembers its parent.
 pub async fn test_sub_orchestration_instance_creation<F: ProviderFactory>(factory: &F) {
     let says = "a child exists from its own first commit on and remembers its parent";
-    let lab = lab(factory, Promise { rule: "R8.43", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.43", says, section: SECTION }).await.patient();
     lab.begin("parent").await;
     lab.send(start("parent::sub::2")).await;
     let unknown = lab.admin().get_parent_id("parent::sub::2").await;

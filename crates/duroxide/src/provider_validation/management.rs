@@ -14,7 +14,7 @@ const EARLY_IN_THE_CENTURY: u64 = 1_000_000_000_000;
 /// Every instance is listed, the newest first.
 pub async fn test_list_instances<F: ProviderFactory>(factory: &F) {
     let says = "list_instances gives every instance once, the newest first";
-    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await.patient();
     for id in ["b", "c", "a"] {
         lab.begin(id).await;
         lab.tick().await;
@@ -28,7 +28,7 @@ pub async fn test_list_instances<F: ProviderFactory>(factory: &F) {
 /// Instances are found by the status of their current execution.
 pub async fn test_list_instances_by_status<F: ProviderFactory>(factory: &F) {
     let says = "list_instances_by_status goes by the current execution's status, as spelled";
-    let lab = lab(factory, Promise { rule: "R6.50", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.50", says, section: SECTION }).await.patient();
     lab.ended("done", "Completed").await;
     lab.ended("failed", "Failed").await;
     lab.ended("between", "ContinuedAsNew").await;
@@ -45,7 +45,7 @@ pub async fn test_list_instances_by_status<F: ProviderFactory>(factory: &F) {
 /// Executions are listed in ascending order, each with its own history.
 pub async fn test_list_executions<F: ProviderFactory>(factory: &F) {
     let says = "executions are listed in ascending order, each with its own history";
-    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await.patient();
     lab.begin("once").await;
     lab.same("the executions of a new instance", lab.executions("once").await, [1]);
     lab.looping("a", 3).await;
@@ -73,7 +73,7 @@ pub async fn test_list_executions<F: ProviderFactory>(factory: &F) {
 /// An instance is described as it stands.
 pub async fn test_get_instance_info<F: ProviderFactory>(factory: &F) {
     let says = "get_instance_info describes an instance as its last commit left it";
-    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.97", says, section: SECTION }).await.patient();
     lab.begin("parent").await;
     lab.begin_as("a", first_commit("a").named("Orders", "1.2.3").child_of("parent")).await;
     let info = lab.info("a").await;
@@ -108,7 +108,7 @@ pub async fn test_get_instance_info<F: ProviderFactory>(factory: &F) {
 /// An execution is described as it stands.
 pub async fn test_get_execution_info<F: ProviderFactory>(factory: &F) {
     let says = "get_execution_info describes each execution for itself";
-    let lab = lab(factory, Promise { rule: "R8.49", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.49", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(note(2)).event(note(3))).await;
     let running = lab.execution("a", 1).await;
@@ -143,7 +143,7 @@ pub async fn test_get_execution_info<F: ProviderFactory>(factory: &F) {
 /// Totals count instances by status, executions and events.
 pub async fn test_get_system_metrics<F: ProviderFactory>(factory: &F) {
     let says = "get_system_metrics counts instances by status, executions and events";
-    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await.patient();
     let totals = |of: SystemMetrics| {
         let by_status = [of.running_instances, of.completed_instances, of.failed_instances];
         (of.total_instances, by_status, of.total_executions, of.total_events)
@@ -173,7 +173,7 @@ pub async fn test_get_system_metrics<F: ProviderFactory>(factory: &F) {
 pub async fn test_get_queue_depths<F: ProviderFactory>(factory: &F) {
     let says =
         "get_queue_depths counts the unlocked rows of both queues, messages from when they are due";
-    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "§6.7", says, section: SECTION }).await.patient();
     let depths = async || {
         let depths = lab.ok("get_queue_depths", lab.admin().get_queue_depths().await);
         let QueueDepths { orchestrator_queue, worker_queue, timer_queue } = depths;
@@ -212,7 +212,7 @@ pub async fn test_get_queue_depths<F: ProviderFactory>(factory: &F) {
 /// There are no statistics of what is not there.
 pub async fn test_get_instance_stats_nonexistent<F: ProviderFactory>(factory: &F) {
     let says = "an unknown instance has no statistics, and asking is no error";
-    let lab = lab(factory, Promise { rule: "R6.41", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.41", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     let stats = lab.ok("get_instance_stats", lab.get_instance_stats("?").await);
     lab.same("the statistics", stats, None);
@@ -224,7 +224,7 @@ pub async fn test_get_instance_stats_nonexistent<F: ProviderFactory>(factory: &F
 /// Statistics give length and size of the current execution's history.
 pub async fn test_get_instance_stats_history<F: ProviderFactory>(factory: &F) {
     let says = "statistics give length and size of the current execution's history";
-    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     let small = lab.stats("a").await;
     lab.same("the number of events", small.history_event_count, 1);
@@ -249,7 +249,7 @@ pub async fn test_get_instance_stats_history<F: ProviderFactory>(factory: &F) {
 /// Statistics count keys and bytes of values exactly.
 pub async fn test_get_instance_stats_kv<F: ProviderFactory>(factory: &F) {
     let says = "statistics count keys and bytes of values exactly";
-    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     let values = commit().event(set(2, "long key", "12345")).event(set(3, "k", "äß"));
     lab.step("a", values.event(set(4, "empty", "")).ends("Completed", "out")).await;
@@ -261,7 +261,7 @@ pub async fn test_get_instance_stats_kv<F: ProviderFactory>(factory: &F) {
 /// Pending messages are those that the current execution's start carried over.
 pub async fn test_get_instance_stats_carry_forward<F: ProviderFactory>(factory: &F) {
     let says = "queue_pending_count is the number of messages that the start event carried over";
-    let lab = lab(factory, Promise { rule: "R6.42", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.42", says, section: SECTION }).await.patient();
     let carrying = |names: &[&str]| {
         let mut event = started("a");
         if let EventKind::OrchestrationStarted { carry_forward_events, .. } = &mut event.kind {
@@ -285,7 +285,7 @@ pub async fn test_get_instance_stats_carry_forward<F: ProviderFactory>(factory: 
 /// Statistics see what the running execution wrote.
 pub async fn test_get_instance_stats_kv_delta_only<F: ProviderFactory>(factory: &F) {
     let says = "statistics count the values of an execution that still runs";
-    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k1", "abc")).event(set(3, "k2", "defg"))).await;
     let stats = lab.stats("a").await;
@@ -300,7 +300,7 @@ pub async fn test_get_instance_stats_kv_delta_only<F: ProviderFactory>(factory: 
 /// A key that was written again is counted once.
 pub async fn test_get_instance_stats_kv_merged<F: ProviderFactory>(factory: &F) {
     let says = "a key that a later execution overwrites or clears is counted as it is seen outside";
-    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R8.116", says, section: SECTION }).await.patient();
     let counted = async || {
         let stats = lab.stats("a").await;
         (stats.kv_user_key_count, stats.kv_total_value_bytes)

@@ -8,7 +8,7 @@ use super::words::*;
 pub async fn test_execution_isolation<F: ProviderFactory>(factory: &F) {
     let says = "each execution has a history of its own, in which event ids start again";
     let section = "committing-a-turn";
-    let lab = lab(factory, Promise { rule: "R8.48", says, section }).await;
+    let lab = lab(factory, Promise { rule: "R8.48", says, section }).await.patient();
     lab.looping("a", 2).await;
     lab.step("a", commit().in_execution(2).event(note(2)).event(note(3))).await;
     lab.begin("b").await;
@@ -21,7 +21,7 @@ pub async fn test_execution_isolation<F: ProviderFactory>(factory: &F) {
 /// Whoever asks for the history gets the newest execution's.
 pub async fn test_latest_execution_detection<F: ProviderFactory>(factory: &F) {
     let says = "the newest execution is the one that is read, whichever was written last";
-    let lab = lab(factory, Promise { rule: "R8.47", says, section: "reading" }).await;
+    let lab = lab(factory, Promise { rule: "R8.47", says, section: "reading" }).await.patient();
     lab.looping("a", 2).await;
     lab.step("a", commit().in_execution(2).event(note(2))).await;
     lab.same("the history that is read", lab.event_ids("a").await, [1, 2]);
@@ -82,7 +82,7 @@ pub async fn test_continue_as_new_creates_new_execution<F: ProviderFactory>(fact
 /// All executions stay readable.
 pub async fn test_execution_history_persistence<F: ProviderFactory>(factory: &F) {
     let says = "the histories of all executions stay, each readable by its number";
-    let lab = lab(factory, Promise { rule: "R8.48", says, section: "reading" }).await;
+    let lab = lab(factory, Promise { rule: "R8.48", says, section: "reading" }).await.patient();
     lab.begin("a").await;
     for number in 1..=3_u64 {
         if 1 < number {

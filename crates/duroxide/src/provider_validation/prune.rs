@@ -11,7 +11,7 @@ const SECTION: &str = "pruning";
 /// Number and age decide, and both must allow it.
 pub async fn test_prune_options_combinations<F: ProviderFactory>(factory: &F) {
     let says = "an execution goes if it is neither among the newest to keep nor too young";
-    let lab = lab(factory, Promise { rule: "R6.81", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.81", says, section: SECTION }).await.patient();
     let everything = PruneOptions::default();
     let one_or_less = [everything.clone(), keep(0), keep(1)];
     for (case, options) in one_or_less.into_iter().enumerate() {
@@ -41,7 +41,7 @@ pub async fn test_prune_options_combinations<F: ProviderFactory>(factory: &F) {
 /// What is current or runs stays, whatever the options say.
 pub async fn test_prune_safety<F: ProviderFactory>(factory: &F) {
     let says = "neither the current execution nor one that runs is ever pruned";
-    let lab = lab(factory, Promise { rule: "R6.80", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.80", says, section: SECTION }).await.patient();
     lab.begin("running").await;
     lab.ended("done", "Completed").await;
     lab.ended("between", "ContinuedAsNew").await;
@@ -69,7 +69,7 @@ pub async fn test_prune_safety<F: ProviderFactory>(factory: &F) {
 /// A bulk call prunes what its filter lets through.
 pub async fn test_prune_bulk<F: ProviderFactory>(factory: &F) {
     let says = "bulk pruning touches only instances that the filter lets through";
-    let lab = lab(factory, Promise { rule: "R6.84", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.84", says, section: SECTION }).await.patient();
     for id in ["a", "b", "c"] {
         lab.looping(id, 3).await;
     }
@@ -110,7 +110,7 @@ pub async fn test_prune_bulk<F: ProviderFactory>(factory: &F) {
 /// Instances that run are pruned, too.
 pub async fn test_prune_bulk_includes_running_instances<F: ProviderFactory>(factory: &F) {
     let says = "bulk pruning takes old executions of running instances and of children, too";
-    let lab = lab(factory, Promise { rule: "R6.84", says, section: SECTION }).await;
+    let lab = lab(factory, Promise { rule: "R6.84", says, section: SECTION }).await.patient();
     lab.looping("running", 3).await;
     lab.begin_child("child", "running").await;
     lab.continue_as_new("child", 2, commit().event(started("child"))).await;

@@ -7,7 +7,9 @@ use crate::provider_validation::words::*;
 
 /// A value that was set can be read.
 pub async fn test_kv_set_and_get<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.112", "a value set in a commit can be read after it")).await;
+    let lab = lab(factory, promise("R8.112", "a value set in a commit can be read after it"))
+        .await
+        .patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", "v")).event(note(3)).event(set(4, "l", "w"))).await;
     lab.values_are("a", &[("k", "v"), ("l", "w")]).await;
@@ -18,7 +20,7 @@ pub async fn test_kv_set_and_get<F: ProviderFactory>(factory: &F) {
 /// The last value set counts.
 pub async fn test_kv_overwrite<F: ProviderFactory>(factory: &F) {
     let says = "of several values set for one key the last counts";
-    let lab = lab(factory, promise("R8.112", says)).await;
+    let lab = lab(factory, promise("R8.112", says)).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", "zebra")).event(set(3, "l", "kept"))).await;
     lab.step("a", commit().event(set(4, "k", "ant"))).await;
@@ -29,7 +31,8 @@ pub async fn test_kv_overwrite<F: ProviderFactory>(factory: &F) {
 
 /// Clearing a key removes it and no other.
 pub async fn test_kv_clear_single<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.112", "clearing a key removes it and no other")).await;
+    let lab =
+        lab(factory, promise("R8.112", "clearing a key removes it and no other")).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.step("a", commit().event(clear(4, "k"))).await;
@@ -42,7 +45,7 @@ pub async fn test_kv_clear_single<F: ProviderFactory>(factory: &F) {
 
 /// Clearing all leaves nothing.
 pub async fn test_kv_clear_all<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.112", "clearing all removes every key")).await;
+    let lab = lab(factory, promise("R8.112", "clearing all removes every key")).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.step("a", commit().event(set(4, "m", "x")).event(clear_all(5))).await;
@@ -54,7 +57,8 @@ pub async fn test_kv_clear_all<F: ProviderFactory>(factory: &F) {
 
 /// A key that was never set has no value.
 pub async fn test_kv_get_nonexistent<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R6.40", "a key that was never set has no value")).await;
+    let lab =
+        lab(factory, promise("R6.40", "a key that was never set has no value")).await.patient();
     lab.begin("a").await;
     lab.same("a value of a new instance", lab.value("a", "k").await, None);
     lab.values_are("a", &[]).await;
@@ -65,7 +69,7 @@ pub async fn test_kv_get_nonexistent<F: ProviderFactory>(factory: &F) {
 /// Values belong to one instance.
 pub async fn test_kv_instance_isolation<F: ProviderFactory>(factory: &F) {
     let says = "one key of two instances has two values, in reads and in snapshots";
-    let lab = lab(factory, promise("R8.114", says)).await;
+    let lab = lab(factory, promise("R8.114", says)).await.patient();
     for id in ["a", "b", "c"] {
         lab.begin(id).await;
     }
@@ -85,7 +89,7 @@ pub async fn test_kv_instance_isolation<F: ProviderFactory>(factory: &F) {
 /// Clearing what is not there does no harm.
 pub async fn test_kv_clear_nonexistent_key<F: ProviderFactory>(factory: &F) {
     let says = "clearing a key that is not there succeeds and changes nothing";
-    let lab = lab(factory, promise("R8.112", says)).await;
+    let lab = lab(factory, promise("R8.112", says)).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(clear(2, "k")).event(clear_all(3))).await;
     lab.values_are("a", &[]).await;
@@ -99,7 +103,7 @@ pub async fn test_kv_clear_nonexistent_key<F: ProviderFactory>(factory: &F) {
 /// An unknown instance has no values.
 pub async fn test_kv_get_unknown_instance<F: ProviderFactory>(factory: &F) {
     let says = "an unknown instance has no values, and asking is no error";
-    let lab = lab(factory, promise("R6.40", says)).await;
+    let lab = lab(factory, promise("R6.40", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v"))).await;
     lab.same("a value of an unknown instance", lab.value("?", "k").await, None);
     lab.values_are("?", &[]).await;
@@ -108,7 +112,7 @@ pub async fn test_kv_get_unknown_instance<F: ProviderFactory>(factory: &F) {
 /// Changes apply in the order of their events.
 pub async fn test_kv_set_after_clear<F: ProviderFactory>(factory: &F) {
     let says = "changes of one commit apply in order: what is set after a clear stays";
-    let lab = lab(factory, promise("R8.112", says)).await;
+    let lab = lab(factory, promise("R8.112", says)).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "old", "v")).event(set(3, "k", "1"))).await;
     lab.step("a", commit().event(clear_all(4)).event(set(5, "k", "2"))).await;
@@ -123,7 +127,9 @@ pub async fn test_kv_set_after_clear<F: ProviderFactory>(factory: &F) {
 
 /// An empty value is a value.
 pub async fn test_kv_empty_value<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.114", "an empty value is a value, not a missing one")).await;
+    let lab = lab(factory, promise("R8.114", "an empty value is a value, not a missing one"))
+        .await
+        .patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", ""))).await;
     lab.values_are("a", &[("k", "")]).await;
@@ -134,7 +140,8 @@ pub async fn test_kv_empty_value<F: ProviderFactory>(factory: &F) {
 
 /// A value can have 64 KiB.
 pub async fn test_kv_large_value<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.114", "a value of 64 KiB comes back as it was")).await;
+    let lab =
+        lab(factory, promise("R8.114", "a value of 64 KiB comes back as it was")).await.patient();
     let big = "0123456789abcdß".repeat(4096);
     let intact = |value: Option<&str>, how: &str| {
         let expected = format!("{} bytes, unchanged, {how}", big.len());
@@ -152,7 +159,9 @@ pub async fn test_kv_large_value<F: ProviderFactory>(factory: &F) {
 
 /// A key is any text.
 pub async fn test_kv_special_chars_in_key<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.114", "a key is any text, taken letter by letter")).await;
+    let lab = lab(factory, promise("R8.114", "a key is any text, taken letter by letter"))
+        .await
+        .patient();
     let keys = "two words| two words|schlüssel|鍵|🔑|a.b.c|a/b/c|a\\b|it's|\"quoted\"|line\nbreak|\
                 tab\t|key|KEY|k%|k_y|$1|?1|:x|[0]|{}|--|;";
     let keys: Vec<&str> = keys.split('|').collect();
@@ -177,7 +186,7 @@ pub async fn test_kv_special_chars_in_key<F: ProviderFactory>(factory: &F) {
 /// Clearing concerns one instance.
 pub async fn test_kv_clear_isolation<F: ProviderFactory>(factory: &F) {
     let says = "clearing values of one instance leaves another's alone";
-    let lab = lab(factory, promise("R8.114", says)).await;
+    let lab = lab(factory, promise("R8.114", says)).await.patient();
     for id in ["a", "b", "c"] {
         lab.begin_as(id, first_commit(id).event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     }

@@ -9,7 +9,7 @@ use crate::provider_validation::words::*;
 /// Outside, changes lie over what was there.
 pub async fn test_kv_delta_client_reads_merged<F: ProviderFactory>(factory: &F) {
     let says = "outside, what the running execution set lies over what earlier ones left";
-    let lab = lab(factory, promise("R8.110", says)).await;
+    let lab = lab(factory, promise("R8.110", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "old")).event(set(3, "l", "kept"))).await;
     lab.continue_as_new("a", 2, next()).await;
     lab.values_are("a", &[("k", "old"), ("l", "kept")]).await;
@@ -21,7 +21,7 @@ pub async fn test_kv_delta_client_reads_merged<F: ProviderFactory>(factory: &F) 
 /// A cleared key is gone outside, whoever set it.
 pub async fn test_kv_delta_tombstone_overrides_store<F: ProviderFactory>(factory: &F) {
     let says = "a key that the running execution cleared is hidden, though an earlier one set it";
-    let lab = lab(factory, promise("R8.110", says)).await;
+    let lab = lab(factory, promise("R8.110", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.continue_as_new("a", 2, next().event(clear(2, "k"))).await;
     lab.same("the cleared value", lab.value("a", "k").await, None);
@@ -34,7 +34,7 @@ pub async fn test_kv_delta_tombstone_overrides_store<F: ProviderFactory>(factory
 /// Clearing all hides everything, whoever set it.
 pub async fn test_kv_delta_clear_all_tombstones_store<F: ProviderFactory>(factory: &F) {
     let says = "clearing all hides what earlier executions left and what this one set";
-    let lab = lab(factory, promise("R8.112", says)).await;
+    let lab = lab(factory, promise("R8.112", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "m", "x")).event(set(3, "k", "y"))).await;
     lab.step("a", commit().in_execution(2).event(clear_all(4))).await;
@@ -54,7 +54,7 @@ pub async fn test_kv_delta_clear_all_tombstones_store<F: ProviderFactory>(factor
 pub async fn test_kv_delta_merged_on_completion<F: ProviderFactory>(factory: &F) {
     let says =
         "the end of an execution makes its changes, the last commit's too, part of the store";
-    let lab = lab(factory, promise("R8.113", says)).await;
+    let lab = lab(factory, promise("R8.113", says)).await.patient();
     for status in ["Completed", "Failed"] {
         let id = status;
         lab.begin_as(id, first_commit(id).event(set(2, "k", "old")).event(set(3, "l", "w"))).await;
@@ -72,7 +72,7 @@ pub async fn test_kv_delta_merged_on_completion<F: ProviderFactory>(factory: &F)
 /// Continuing as new hands the changes on.
 pub async fn test_kv_delta_merged_on_can<F: ProviderFactory>(factory: &F) {
     let says = "continuing as new hands an execution's changes to the next one's snapshot";
-    let lab = lab(factory, promise("R8.113", says)).await;
+    let lab = lab(factory, promise("R8.113", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     let end = commit().event(set(4, "k", "last")).event(clear(5, "l"));
     lab.step("a", end.ends("ContinuedAsNew", "x")).await;
@@ -86,7 +86,7 @@ pub async fn test_kv_delta_merged_on_can<F: ProviderFactory>(factory: &F) {
 /// Changes that are not yet part of the store go with their instance, too.
 pub async fn test_kv_delta_delete_instance_cascades<F: ProviderFactory>(factory: &F) {
     let says = "deleting a running instance and its children removes what they have set so far";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v"))).await;
     lab.begin_as("child", first_commit("child").child_of("a").event(set(2, "k", "v"))).await;
     lab.delete_by_force("a").await;
@@ -104,7 +104,7 @@ pub async fn test_kv_delta_delete_instance_cascades<F: ProviderFactory>(factory:
 /// A key nobody touches stays, though the execution that set it is pruned.
 pub async fn test_kv_delta_prune_untouched_key_survives<F: ProviderFactory>(factory: &F) {
     let says = "a key whose execution was pruned is still read and handed to turns";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "l", "w"))).await;
     lab.continue_as_new("a", 3, next().event(set(2, "m", "x"))).await;

@@ -10,7 +10,7 @@ use crate::providers::{InstanceFilter, PruneOptions};
 /// A value stays, whichever execution set it and wherever that went.
 pub async fn test_kv_execution_id_tracking<F: ProviderFactory>(factory: &F) {
     let says = "pruning executions takes no value, whether they set it first or last";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "1")).event(set(3, "l", "1"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "k", "2"))).await;
     lab.continue_as_new("a", 3, next()).await;
@@ -24,7 +24,8 @@ pub async fn test_kv_execution_id_tracking<F: ProviderFactory>(factory: &F) {
 
 /// The later execution wins.
 pub async fn test_kv_cross_execution_overwrite<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.113", "the value of a later execution wins")).await;
+    let lab =
+        lab(factory, promise("R8.113", "the value of a later execution wins")).await.patient();
     lab.begin_as("a", first_commit("a").event(set(9, "k", "zebra"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "k", "ant"))).await;
     lab.values_are("a", &[("k", "ant")]).await;
@@ -37,7 +38,7 @@ pub async fn test_kv_cross_execution_overwrite<F: ProviderFactory>(factory: &F) 
 /// A key can come back.
 pub async fn test_kv_cross_execution_remove_readd<F: ProviderFactory>(factory: &F) {
     let says = "a key that one execution sets, the next clears and the third sets has a value";
-    let lab = lab(factory, promise("R8.113", says)).await;
+    let lab = lab(factory, promise("R8.113", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "first"))).await;
     lab.continue_as_new("a", 2, next().event(clear(2, "k"))).await;
     lab.values_are("a", &[]).await;
@@ -54,7 +55,7 @@ pub async fn test_kv_cross_execution_remove_readd<F: ProviderFactory>(factory: &
 /// An overwritten key outlives the execution that set it first.
 pub async fn test_kv_prune_preserves_overwritten<F: ProviderFactory>(factory: &F) {
     let says = "a key that a later execution overwrote keeps its value when the first is pruned";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "old"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "k", "new"))).await;
     let went = Pruned { instances: 1, executions: 1, events: 2 };
@@ -69,7 +70,7 @@ pub async fn test_kv_prune_preserves_overwritten<F: ProviderFactory>(factory: &F
 /// Pruning takes no value.
 pub async fn test_kv_prune_preserves_all_keys<F: ProviderFactory>(factory: &F) {
     let says = "pruning takes executions, never values: these live as long as the instance";
-    let lab = lab(factory, promise("R6.80", says)).await;
+    let lab = lab(factory, promise("R6.80", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k1", "1"))).await;
     for (number, key) in [(2, "k2"), (3, "k3"), (4, "k4")] {
         lab.continue_as_new("a", number, next().event(set(2, key, key))).await;
@@ -90,7 +91,7 @@ pub async fn test_kv_prune_preserves_all_keys<F: ProviderFactory>(factory: &F) {
 /// Values go with their instance.
 pub async fn test_kv_delete_instance_cascades<F: ProviderFactory>(factory: &F) {
     let says = "deleting an instance removes its values, and a new one with that id has none";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     let valued = |id| first_commit(id).event(set(2, "k", "v")).ends("Completed", "out");
     lab.begin_as("a", valued("a")).await;
     lab.begin_as("b", valued("b")).await;
@@ -107,7 +108,7 @@ pub async fn test_kv_delete_instance_cascades<F: ProviderFactory>(factory: &F) {
 /// A single execution keeps its values.
 pub async fn test_kv_prune_current_execution_protected<F: ProviderFactory>(factory: &F) {
     let says = "pruning an instance with one execution takes neither that nor its values";
-    let lab = lab(factory, promise("R6.80", says)).await;
+    let lab = lab(factory, promise("R6.80", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v"))).await;
     let nothing = || Pruned { instances: 1, executions: 0, events: 0 };
     lab.same("what was pruned", lab.prune("a", keep(1)).await, nothing());
@@ -121,7 +122,7 @@ pub async fn test_kv_prune_current_execution_protected<F: ProviderFactory>(facto
 /// Values of descendants go with the root.
 pub async fn test_kv_delete_instance_with_children<F: ProviderFactory>(factory: &F) {
     let says = "deleting a root removes the values of its descendants";
-    let lab = lab(factory, promise("R8.115", says)).await;
+    let lab = lab(factory, promise("R8.115", says)).await.patient();
     let valued = |id| first_commit(id).event(set(2, "k", id)).ends("Completed", "out");
     lab.begin_as("root", valued("root")).await;
     lab.begin_as("child", valued("child").child_of("root")).await;

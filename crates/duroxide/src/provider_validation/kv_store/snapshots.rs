@@ -12,7 +12,7 @@ use crate::provider_validation::words::*;
 /// A turn is handed the values of ended executions, with their stamps.
 pub async fn test_kv_snapshot_in_fetch<F: ProviderFactory>(factory: &F) {
     let says = "a turn is handed the values of ended executions, each with the stamp it was set at";
-    let lab = lab(factory, promise("R8.26", says)).await;
+    let lab = lab(factory, promise("R8.26", says)).await.patient();
     lab.begin("a").await;
     lab.step("a", commit().event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.continue_as_new("a", 2, next()).await;
@@ -30,7 +30,7 @@ pub async fn test_kv_snapshot_in_fetch<F: ProviderFactory>(factory: &F) {
 /// A key that an ended execution cleared is not handed out.
 pub async fn test_kv_snapshot_after_clear_single<F: ProviderFactory>(factory: &F) {
     let says = "a key cleared by an ended execution is in no later snapshot";
-    let lab = lab(factory, promise("R8.113", says)).await;
+    let lab = lab(factory, promise("R8.113", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.continue_as_new("a", 2, next().event(clear(2, "k"))).await;
     lab.continue_as_new("a", 3, next()).await;
@@ -41,7 +41,7 @@ pub async fn test_kv_snapshot_after_clear_single<F: ProviderFactory>(factory: &F
 /// After clearing all, nothing is handed out.
 pub async fn test_kv_snapshot_after_clear_all<F: ProviderFactory>(factory: &F) {
     let says = "once an execution that cleared all has ended, the snapshot is empty";
-    let lab = lab(factory, promise("R8.113", says)).await;
+    let lab = lab(factory, promise("R8.113", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.continue_as_new("a", 2, next().event(set(2, "m", "x")).event(clear_all(3))).await;
     lab.continue_as_new("a", 3, next()).await;
@@ -51,7 +51,7 @@ pub async fn test_kv_snapshot_after_clear_all<F: ProviderFactory>(factory: &F) {
 
 /// A new instance has nothing to be handed.
 pub async fn test_kv_snapshot_empty<F: ProviderFactory>(factory: &F) {
-    let lab = lab(factory, promise("R8.26", "a new instance's snapshot is empty")).await;
+    let lab = lab(factory, promise("R8.26", "a new instance's snapshot is empty")).await.patient();
     lab.begin_as("b", first_commit("b").event(set(2, "k", "v")).ends("Completed", "out")).await;
     lab.send(start("a")).await;
     let turn = lab.turn_of("a").await;
@@ -63,7 +63,7 @@ pub async fn test_kv_snapshot_empty<F: ProviderFactory>(factory: &F) {
 /// Each execution is handed what those before it left.
 pub async fn test_kv_snapshot_cross_execution<F: ProviderFactory>(factory: &F) {
     let says = "a snapshot holds the values of all earlier executions and none of the current one";
-    let lab = lab(factory, promise("R8.111", says)).await;
+    let lab = lab(factory, promise("R8.111", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "one", "1"))).await;
     lab.snapshot_is("a", &[]).await;
     lab.continue_as_new("a", 2, next().event(set(2, "two", "2"))).await;
@@ -76,7 +76,7 @@ pub async fn test_kv_snapshot_cross_execution<F: ProviderFactory>(factory: &F) {
 /// Changes of the running execution are not handed back to it.
 pub async fn test_kv_delta_snapshot_excludes_current_execution<F: ProviderFactory>(factory: &F) {
     let says = "what the running execution changed is seen outside, but not in its snapshot";
-    let lab = lab(factory, promise("R8.26", says)).await;
+    let lab = lab(factory, promise("R8.26", says)).await.patient();
     lab.begin_as("a", first_commit("a").event(set(2, "k", "v")).event(set(3, "l", "w"))).await;
     lab.snapshot_is("a", &[]).await;
     lab.values_are("a", &[("k", "v"), ("l", "w")]).await;
@@ -92,7 +92,7 @@ pub async fn test_kv_delta_snapshot_excludes_current_execution<F: ProviderFactor
 /// Changes of an ended execution are handed out.
 pub async fn test_kv_delta_snapshot_includes_completed_execution<F: ProviderFactory>(factory: &F) {
     let says = "what an execution changed is in the snapshot once it has ended, in whatever way";
-    let lab = lab(factory, promise("R8.111", says)).await;
+    let lab = lab(factory, promise("R8.111", says)).await.patient();
     for status in ["Completed", "Failed", "ContinuedAsNew"] {
         lab.begin_as(status, first_commit(status).event(set(2, "k", "v"))).await;
         lab.snapshot_is(status, &[]).await;
