@@ -286,7 +286,8 @@ BEGIN
         WHERE m.head IS NOT NULL AND m.pin = ANY (v_pins));
     RETURN QUERY
         SELECT v_now, v_due, false, CASE WHEN NOT v_left THEN false
-            WHEN cardinality(v_keys) < v_found OR v_found = p_max THEN true END, i.key, i.id, m.token, i.name, i.version,
+            WHEN cardinality(v_keys) < v_found OR v_found = p_max THEN true END,
+            i.key, i.id, m.token, i.name, i.version,
             coalesce(i.execution, e.number), h.body, m.taken, q.payloads, q.attempts,
             l.event, l.at, v.keys, v.vals, v.times
         FROM unnest(v_keys) WITH ORDINALITY u(key, n)
@@ -298,8 +299,10 @@ BEGIN
             WHERE i.name IS NULL AND x.instance = i.key AND x.started IS NOT NULL
             AND NOT EXISTS (SELECT FROM duroxide.execution y
                 WHERE y.instance = i.key AND y.number > x.number)) e ON true
-        LEFT JOIN duroxide.history h
-            ON h.instance = i.key AND h.execution = e.number AND h.event = e.started
+        LEFT JOIN LATERAL (
+            SELECT o.body FROM duroxide.history o
+            WHERE o.instance = i.key AND o.execution = e.number AND o.event = e.started LIMIT 1) h
+            ON true
         LEFT JOIN LATERAL (
             SELECT o.event, o.at FROM duroxide.history o
             WHERE o.instance = i.key AND o.execution = coalesce(i.execution, e.number, 1)

@@ -24,8 +24,9 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Event>, Failure> {
         const READ: &str = "SELECT h.event, h.source, h.at, h.stamp, h.body
-             FROM duroxide.instance i JOIN duroxide.history h ON h.instance = i.key
-             WHERE i.id = $1 AND h.execution = $2 AND h.event >= $3 ORDER BY h.event LIMIT $4";
+             FROM duroxide.history h
+             WHERE h.instance = (SELECT i.key FROM duroxide.instance i WHERE i.id = $1)
+             AND h.execution = $2 AND h.event >= $3 ORDER BY h.event LIMIT $4";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (execution_in, from) = (id_in(execution), id_in(from));
         let rows = self.pool.query(READ, &[&pack(instance), &execution_in, &from, &limit]).await?;
@@ -39,7 +40,8 @@ impl Store {
              FROM duroxide.instance i
              CROSS JOIN LATERAL (SELECT x.number FROM duroxide.execution x
                  WHERE x.instance = i.key ORDER BY x.number DESC LIMIT 1) e
-             JOIN duroxide.history h ON h.instance = i.key AND h.execution = e.number
+             CROSS JOIN LATERAL (SELECT o.* FROM duroxide.history o
+                 WHERE o.instance = i.key AND o.execution = e.number OFFSET 0) h
              WHERE i.id = $1 ORDER BY h.event";
         let rows = self.pool.query(READ, &[&pack(instance)]).await?;
         let execution = rows.first().map_or(0, |row| id_out(row.get(0)));
@@ -56,8 +58,9 @@ impl Store {
                  SELECT x.number, coalesce(x.outcome, x.started) AS deciding
                  FROM duroxide.execution x
                  WHERE x.instance = i.key ORDER BY x.number DESC LIMIT 1) e
-             LEFT JOIN duroxide.history h
-                 ON h.instance = i.key AND h.execution = e.number AND h.event = e.deciding
+             LEFT JOIN LATERAL (SELECT o.* FROM duroxide.history o
+                 WHERE o.instance = i.key AND o.execution = e.number AND o.event = e.deciding
+                 LIMIT 1) h ON true
              WHERE i.id = $1";
         let rows = self.pool.query(READ, &[&pack(instance)]).await?;
         let Some(row) = rows.first() else { return Ok(OrchestrationStatus::NotFound) };
@@ -123,7 +126,8 @@ impl Store {
         const READ: &str = "SELECT e.number, h.event, h.source, h.at, h.stamp, h.body
              FROM duroxide.instance i
              JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution
-             LEFT JOIN duroxide.history h ON h.instance = i.key AND h.execution = e.number
+             LEFT JOIN LATERAL (SELECT o.* FROM duroxide.history o
+                 WHERE o.instance = i.key AND o.execution = e.number OFFSET 0) h ON true
              WHERE i.id = $1 AND i.name IS NOT NULL ORDER BY h.event";
         let rows = self.pool.query(READ, &[&pack(instance)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
