@@ -11,15 +11,10 @@ use duroxide_core::provider::{
 
 use crate::database::Db;
 use crate::error::Failure;
-use crate::ops::{
-    DeleteExactly, DeleteRoots, DeleteTree, Prune, PruneSome, choose_prunable, choose_roots,
-};
+use crate::ops::{DeleteExactly, DeleteTree, Prune};
 use crate::provider::during;
 use crate::store::SqliteProvider;
 use crate::{queries, tables};
-
-/// How many roots or instances a bulk call changes in one transaction: others get their turn in between.
-const AT_ONCE: usize = 50;
 
 #[async_trait]
 impl ProviderAdmin for SqliteProvider {
@@ -129,20 +124,7 @@ impl ProviderAdmin for SqliteProvider {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let wanted = filter.clone();
-        let choose = move |c: Db<'_>| Ok(choose_roots(c, &wanted)?);
-        let during = during("delete_instance_bulk");
-        let roots = self.readers.read(choose).await.map_err(during)?;
-        let mut total = DeleteInstanceResult::default();
-        for roots in roots.chunks(AT_ONCE) {
-            let op = DeleteRoots { roots: roots.to_vec(), filter: filter.clone() };
-            let some = self.writer.run(op).await.map_err(during)?;
-            total.instances_deleted += some.instances_deleted;
-            total.executions_deleted += some.executions_deleted;
-            total.events_deleted += some.events_deleted;
-            total.queue_messages_deleted += some.queue_messages_deleted;
-        }
-        Ok(total)
+        self.delete_in_steps(filter).await.map_err(during("delete_instance_bulk"))
     }
 
     async fn prune_executions(
@@ -159,20 +141,7 @@ impl ProviderAdmin for SqliteProvider {
         filter: InstanceFilter,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        let wanted = filter.clone();
-        let choose = move |c: Db<'_>| Ok(choose_prunable(c, &wanted)?);
-        let during = during("prune_executions_bulk");
-        let keys = self.readers.read(choose).await.map_err(during)?;
-        let mut total = PruneResult::default();
-        for keys in keys.chunks(AT_ONCE) {
-            let (filter, options) = (filter.clone(), options.clone());
-            let op = PruneSome { keys: keys.to_vec(), filter, options };
-            let some = self.writer.run(op).await.map_err(during)?;
-            total.instances_processed += some.instances_processed;
-            total.executions_deleted += some.executions_deleted;
-            total.events_deleted += some.events_deleted;
-        }
-        Ok(total)
+        self.prune_in_steps(filter, options).await.map_err(during("prune_executions_bulk"))
     }
 
     async fn try_delete_instance(

@@ -167,6 +167,17 @@ pub(crate) fn cut_log(connection: &Connection) -> Result<bool, rusqlite::Error> 
     }
 }
 
+/// Copies what can be copied of the log into the database, without waiting for anybody; how many pages
+/// of it have been copied. It is as many as before if somebody still reads what was there then.
+pub(crate) fn copied_of_log(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    let mut copied = 0;
+    connection.pragma(None, "wal_checkpoint", "PASSIVE", |row| {
+        copied = row.get(2)?;
+        Ok(())
+    })?;
+    Ok(copied)
+}
+
 /// What all connections have in common.
 fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.busy_handler(Some(wait_for_others))?;

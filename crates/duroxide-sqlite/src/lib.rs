@@ -32,6 +32,7 @@ mod error;
 mod store;
 mod provider;
 mod admin;
+mod bulk;
 mod fetch;
 mod writer;
 mod ops;

@@ -7,7 +7,7 @@ use crate::long::whole;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Arrival, Kind, Message};
-use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, sessions, work};
+use crate::tables::{Sql, hidden, long_texts, ms_in, ms_out, sessions, starts, work};
 use crate::tx::Tx;
 
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
@@ -151,10 +151,14 @@ pub(crate) fn unlock_later(
 
 /// Opens a mailbox whose lock was used up.
 pub(crate) fn unlock_used(tx: &mut Tx<'_>, instance: &Instance) -> Sql<()> {
-    match messages::oldest(tx.connection, instance.key)? {
+    let key = instance.key;
+    if instance.identity.is_some() && mailboxes::delete_if_empty(tx.connection, key)? {
+        return Ok(());
+    }
+    match messages::oldest(tx.connection, key)? {
         Some(oldest) => put_judged(tx, instance, Mailbox::resting(), oldest),
-        None if instance.identity.is_some() => mailboxes::delete(tx.connection, instance.key),
-        None => forget(tx, instance.key),
+        None if instance.identity.is_some() => Ok(()), // There was no mailbox.
+        None => forget(tx, key),
     }
 }
 
@@ -187,13 +191,13 @@ fn deliver(
         // The common case needs no looking.
         tx.notes.turns_ready = true;
         messages::insert(tx.connection, key, Arrival { seq, since, late: false }, message)?;
-        let ready = Mailbox { state: State::Ready, head: Some(seq), ..Mailbox::resting() };
-        return mailboxes::put(tx.connection, key, &ready);
+        return mailboxes::insert_ready(tx.connection, key, seq);
     }
-    let mailbox = mailboxes::get(tx.connection, key)?;
+    let c = tx.connection;
+    let mailbox = mailboxes::standing(c, key)?;
     // Who has or had it locked must not take it for part of that.
-    let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.token.is_some());
-    messages::insert(tx.connection, key, Arrival { seq, since, late }, message)?;
+    let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.was_locked);
+    messages::insert(tx.connection, key, Arrival { seq, since, late }, message.behind_others())?;
     match mailbox {
         // Whoever has it finds out when they are done.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
@@ -201,18 +205,17 @@ fn deliver(
         Some(mailbox) if mailbox.state == State::Waiting => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {
             let place = mailbox.place(seq);
-            if mailbox.head.is_some_and(|head| place < head) {
-                let mailbox = Mailbox { head: Some(place), ..mailbox };
-                mailboxes::put(tx.connection, key, &mailbox)?;
+            match mailbox.head {
+                Some(head) if place < head => mailboxes::set_head(c, key, place),
+                _ => Ok(()),
             }
-            Ok(())
         }
         // One more of what is aside already changes nothing, however many there are.
         Some(mailbox) if mailbox.state == State::Aside && message.kind != Kind::Start => Ok(()),
         Some(mailbox) if mailbox.state == State::Undeliverable && message.kind == Kind::Queue => {
             Ok(())
         }
-        Some(mailbox) => settle_from(tx, key, mailbox),
+        Some(_) => settle(tx, key),
         None => put_judged(tx, instance, Mailbox::resting(), seq),
     }
 }
@@ -249,7 +252,7 @@ fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) ->
     let (c, key) = (tx.connection, instance.key);
     let unlocked = Mailbox { head: None, wake_at: None, ..mailbox };
     let known = tx.is_known(instance)?;
-    if known || messages::has_start(c, key)? {
+    if known || starts::has_start(c, key)? {
         tx.notes.turns_ready = true;
         // R8.90: no instance row, no pin.
         let pin = if instance.identity.is_some() { instance.pin } else { 0 };

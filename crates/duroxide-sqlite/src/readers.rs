@@ -198,5 +198,6 @@ fn in_snapshot<T>(
     let snapshot = connection.transaction()?;
     let result = query(Db::of(&snapshot))?;
     snapshot.finish()?;
+    faults::read_ended();
     Ok(result)
 }

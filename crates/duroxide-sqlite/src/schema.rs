@@ -10,7 +10,7 @@ use crate::error::SqliteError;
 const APPLICATION_ID: i32 = 0x6478_7264;
 
 /// What leads from each version to the next.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_long_texts.sql"),
     include_str!("../migrations/0003_incarnations.sql"),
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_batches.sql"),
     include_str!("../migrations/0006_sessions.sql"),
     include_str!("../migrations/0007_waiting.sql"),
+    include_str!("../migrations/0008_starts.sql"),
 ];
 
 /// Newest schema this library knows.

@@ -9,7 +9,7 @@ use duroxide_core::provider::DeadLetter;
 use crate::database::Db;
 use crate::long::Long;
 use crate::tables::instances::{self, Instance};
-use crate::tables::{Sql, dead_letters, executions, long_texts, nodes, pins};
+use crate::tables::{Sql, dead_letters, executions, hidden, long_texts, nodes, pins};
 
 /// What every transaction of a store has in common.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +35,8 @@ pub(crate) struct Tx<'c> {
     pub(crate) messages_are_due: bool,
     /// Whether it has been done to activities.
     pub(crate) work_is_due: bool,
+    /// Whether any message is due that has not been delivered, once somebody has asked.
+    overdue: Option<bool>,
     /// Whether what cannot be delivered has been given up.
     pub(crate) has_buried: bool,
     /// The long text kept last, for whom and where: the next row often has the same.
@@ -77,6 +79,7 @@ impl<'c> Tx<'c> {
             pins: None,
             messages_are_due: false,
             work_is_due: false,
+            overdue: None,
             has_buried: false,
             kept: None,
             changes,
@@ -100,12 +103,17 @@ impl<'c> Tx<'c> {
 
     /// An instance by its id, noted as a name if it is new.
     pub(crate) fn instance(&mut self, id: &str) -> Sql<Instance> {
+        self.child(id, None)
+    }
+
+    /// The same for an instance that is about to begin, as the child of another one if it has a parent.
+    pub(crate) fn child(&mut self, id: &str, parent: Option<&str>) -> Sql<Instance> {
         if let Some(known) = instances::by_id(self.connection, id)? {
             return Ok(known);
         }
         // A key is never used again: tokens and rows of a deleted instance belong to nobody (R8.143).
         let key = self.next_seq()?;
-        instances::insert_name(self.connection, key, id)?;
+        instances::insert_name(self.connection, key, id, parent)?;
         Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0, is_new: true })
     }
 
@@ -116,6 +124,17 @@ impl<'c> Tx<'c> {
         }
         let newest = executions::newest(self.connection, instance.key)?;
         Ok(newest.is_some_and(|execution| execution.started.is_some()))
+    }
+
+    /// Whether a message of this instance is due and has not been delivered. Time stands still within a
+    /// transaction, so that nothing becomes due meanwhile: mostly, no message is, of whomever.
+    pub(crate) fn has_overdue(&mut self, key: i64) -> Sql<bool> {
+        let any = match self.overdue {
+            Some(any) => any,
+            None => hidden::is_any_due(self.connection, self.now)?,
+        };
+        self.overdue = Some(any);
+        Ok(any && hidden::is_due(self.connection, key, self.now)?)
     }
 
     /// The numbers of the pins that are accepted, and 0 for no pin.

@@ -92,3 +92,45 @@ async fn others_go_on_during_bulk_calls() {
     let after = store.get_system_metrics().await.unwrap();
     assert_eq!(before.total_instances - after.total_instances, ended);
 }
+
+/// What a bulk call does in one read and in one transaction does not depend on how much there is. A
+/// read is a state that somebody needs, and while it lasts the log cannot be cut off.
+#[cfg(feature = "test-hooks")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_75_bulk_calls_are_made_of_small_steps() {
+    let folder = Folder::new();
+    drop(open(&folder).await);
+    fill(&folder.file("a.db"), 3_000);
+    // Some have long histories, and some are trees.
+    let more = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n LIMIT 400)
+                INSERT INTO history (instance, execution, event, at, stamp, body)
+                SELECT k.key, e.number, n.i, 1, '0.2.0', '{}'
+                FROM n, instances k, (SELECT 1 AS number UNION ALL SELECT 2) e
+                WHERE k.key % 100 = 7;
+                UPDATE instances SET parent = 'old-' || (key - 1) WHERE key % 100 IN (43, 44, 45);";
+    stranger(&folder.file("a.db")).execute_batch(more).unwrap();
+    let store = open(&folder).await;
+    let filter = InstanceFilter { limit: Some(3_000), ..InstanceFilter::default() };
+    let largest = |seen: &duroxide_sqlite::Seen| {
+        let steps = seen.rows_changed.windows(2).map(|two| two[1] - two[0]).max();
+        println!("{} commits, {} reads", seen.commits.len(), seen.reads.len());
+        (steps.unwrap(), *seen.reads.iter().max().unwrap())
+    };
+
+    store.faults().watch();
+    let options = PruneOptions { keep_last: Some(1), ..PruneOptions::default() };
+    let pruned = store.prune_executions_bulk(filter.clone(), options).await.unwrap();
+    assert_eq!((pruned.executions_deleted, pruned.events_deleted), (3_000, 3_000 + 30 * 400));
+    let (rows, steps) = largest(&store.faults().seen());
+    println!("pruning: {rows} rows in a transaction, {steps} steps in a read");
+    assert!(rows <= 1_200, "{rows} rows in a transaction");
+    assert!(steps <= 200_000, "{steps} steps in a read");
+
+    store.faults().watch();
+    let deleted = store.delete_instance_bulk(filter).await.unwrap();
+    assert_eq!(deleted.instances_deleted, 2_700);
+    let (rows, steps) = largest(&store.faults().seen());
+    println!("deleting: {rows} rows in a transaction, {steps} steps in a read");
+    assert!(rows <= 1_600, "{rows} rows in a transaction");
+    assert!(steps <= 200_000, "{steps} steps in a read");
+}

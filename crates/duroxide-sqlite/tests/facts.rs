@@ -221,3 +221,36 @@ async fn r10_5_reading_does_not_wait_for_the_writer() {
     enqueue.await.unwrap();
     assert_eq!(store.get_queue_depths().await.unwrap().orchestrator_queue, 1);
 }
+
+/// R6.68, R8.147: only starts that are not the first message of a new instance need an index.
+#[tokio::test]
+async fn starts_are_known_by_their_place_or_by_an_index() {
+    let folder = Folder::new();
+    let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
+    let event = WorkItem::ExternalRaised {
+        instance: "later".to_owned(),
+        name: "e".to_owned(),
+        data: "d".to_owned(),
+    };
+    for message in [start("first", "x"), start("first", "y"), event, start("later", "x")] {
+        store.enqueue_for_orchestrator(message, None).await.unwrap();
+    }
+    let sql = "SELECT group_concat(kind) FROM (SELECT kind FROM messages ORDER BY instance, seq)";
+    let kinds = || -> String {
+        stranger(&folder.file("a.db")).query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(kinds(), "1,3,0,3");
+    // Given back for later, it is one among others when it comes back.
+    let turn = store.fetch_turn(LOCK, NOW, None).await.unwrap().expect("a turn");
+    assert_eq!(turn.item.instance, "first");
+    let soon = Some(Duration::from_millis(1));
+    store.abandon_orchestration_item(&turn.lock_token, soon, false).await.unwrap();
+    let mut again = Vec::new();
+    while again.len() < 2 {
+        let turn = store.fetch_turn(LOCK, LOCK, None).await.unwrap().expect("a turn");
+        again.push(turn.item.instance);
+    }
+    again.sort();
+    assert_eq!(again, ["first", "later"]);
+    assert_eq!(kinds(), "3,3,0,3");
+}

@@ -315,7 +315,7 @@ async fn r10_7_a_file_of_version_1_is_upgraded() {
     assert_eq!(texts(&file), 1);
     drop(store);
     SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
-    assert_eq!(count(&file, "PRAGMA user_version"), 6);
+    assert_eq!(count(&file, "PRAGMA user_version"), 8);
 }
 
 #[tokio::test]

@@ -19,8 +19,9 @@ impl Place {
     }
 }
 
-/// Runs code on this thread and keeps a place up to date meanwhile.
+/// Runs code on this thread and keeps a place up to date meanwhile, which is none at first.
 pub fn watched<T>(place: Arc<Place>, code: impl FnOnce() -> T) -> T {
+    *place.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     let _before = Before(WATCHED.replace(Some(place)));
     code()
 }

@@ -10,11 +10,11 @@ mod planted;
 
 #[cfg(not(feature = "test-hooks"))]
 pub(crate) use none::{
-    Plan, before_begin, busy_limit, commit, done, enter, reopen, statement, sync,
+    Plan, before_begin, busy_limit, commit, done, enter, read_ended, reopen, statement, sync,
 };
 #[cfg(feature = "test-hooks")]
 pub use planted::{CommitFault, Faults, Seen, set_busy_limit};
 #[cfg(feature = "test-hooks")]
 pub(crate) use planted::{
-    Plan, before_begin, busy_limit, commit, done, enter, reopen, statement, sync,
+    Plan, before_begin, busy_limit, commit, done, enter, read_ended, reopen, statement, sync,
 };

@@ -21,6 +21,9 @@ pub(crate) fn statement(_sql: &'static str) -> Sql<()> {
 /// Called after each statement.
 pub(crate) fn done(_sql: &'static str, _statement: &Statement<'_>) {}
 
+/// Called after each read.
+pub(crate) fn read_ended() {}
+
 /// Called before each transaction of the writer.
 pub(crate) fn before_begin(_connection: &Connection) -> Sql<()> {
     Ok(())

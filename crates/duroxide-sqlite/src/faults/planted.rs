@@ -1,6 +1,6 @@
 //! The plan of a store under test.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,8 @@ static BUSY_LIMIT_MS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CURRENT: RefCell<Option<Plan>> = const { RefCell::new(None) };
+    /// Steps of this thread's statements since its last read has ended.
+    static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// How a commit goes wrong.
@@ -36,6 +38,10 @@ pub struct Seen {
     pub statements: BTreeMap<&'static str, u64>,
     /// For each commit: whether it was to be synced, and `PRAGMA synchronous` at that moment.
     pub commits: Vec<(bool, i64)>,
+    /// For each of them: rows that the writer had changed by then, in all.
+    pub rows_changed: Vec<u64>,
+    /// For each read: steps that SQLite's machine took for it.
+    pub reads: Vec<u64>,
     /// How often the log was synced apart from a commit.
     pub syncs: u64,
 }
@@ -146,12 +152,22 @@ pub(crate) fn statement(_sql: &'static str) -> Sql<()> {
 
 /// Called after each statement.
 pub(crate) fn done(sql: &'static str, statement: &Statement<'_>) {
-    let steps = statement.reset_status(StatementStatus::VmStep);
+    let steps = u64::try_from(statement.reset_status(StatementStatus::VmStep)).unwrap_or(0);
+    STEPS.set(STEPS.get() + steps);
     // Nothing fails here.
     drop(with(|state| {
         if let Some(seen) = &mut state.watched {
-            *seen.statements.entry(sql).or_default() += u64::try_from(steps).unwrap_or(0);
+            *seen.statements.entry(sql).or_default() += steps;
         }
+        None
+    }));
+}
+
+/// Called after each read.
+pub(crate) fn read_ended() {
+    let steps = STEPS.take();
+    drop(with(|state| {
+        state.watched.as_mut()?.reads.push(steps);
         None
     }));
 }
@@ -209,7 +225,9 @@ pub(crate) fn commit(
     if is_watched {
         let level = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
         with(|state| {
-            state.watched.get_or_insert_default().commits.push((is_synced, level));
+            let seen = state.watched.get_or_insert_default();
+            seen.commits.push((is_synced, level));
+            seen.rows_changed.push(connection.total_changes());
             None
         })?;
     }

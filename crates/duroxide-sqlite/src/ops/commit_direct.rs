@@ -8,7 +8,7 @@ use super::commit_turn::{Turns, record_all};
 use crate::error::OpError;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, State};
-use crate::tables::{Sql, hidden, history, messages, sessions, work};
+use crate::tables::{Sql, history, messages, sessions, work};
 use crate::token::{self, Secret};
 use crate::tx::Tx;
 
@@ -34,7 +34,7 @@ impl CommitDirect {
     }
 
     /// The instance, if it is as the turn has seen it and nobody is about to change that.
-    fn at_rest(&self, tx: &Tx<'_>, key: i64) -> Sql<Option<Instance>> {
+    fn at_rest(&self, tx: &mut Tx<'_>, key: i64) -> Sql<Option<Instance>> {
         let c = tx.connection;
         let is_free = match mailboxes::get(c, key)? {
             // Of a lock that ran out only what it leaves counts.
@@ -43,7 +43,7 @@ impl CommitDirect {
             }
             mailbox => mailbox.is_none_or(|mailbox| mailbox.state == State::Resting),
         };
-        if !is_free || hidden::is_due(c, key, tx.now)? {
+        if !is_free || tx.has_overdue(key)? {
             return Ok(None);
         }
         let instance = instances::by_key(c, key)?.filter(|instance| {

@@ -242,7 +242,7 @@ impl TurnDraft {
             if draft.instance == own.id {
                 draft.post(tx, own, visible_at)?;
             } else {
-                let other = tx.instance(&draft.instance)?;
+                let other = draft.addressee(tx)?;
                 draft.post(tx, &other, visible_at)?;
             }
         }

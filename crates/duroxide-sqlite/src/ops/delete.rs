@@ -1,6 +1,6 @@
 //! Instances deleted, with everything that belongs to them (R6.60 – R6.75).
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use duroxide_core::provider::{DeleteInstanceResult, DeleteRefused, InstanceFilter, Refusal};
 
@@ -10,12 +10,10 @@ use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::instances::{self, Identity};
 use crate::tables::{
-    Sql, custom_status, executions, hidden, history, kv, long_texts, mailboxes, messages, work,
+    Sql, custom_status, executions, hidden, history, kv, long_texts, mailboxes, messages, starts,
+    work,
 };
 use crate::tx::Tx;
-
-/// How many instances a bulk call touches if it does not say (R6.70).
-const DEFAULT_LIMIT: u32 = 1000;
 
 /// Deletes a root with its descendants (R6.60, R6.61).
 #[derive(Debug)]
@@ -93,29 +91,8 @@ impl Op for DeleteRoots {
     }
 }
 
-/// Roots that a bulk deletion may delete, oldest first, up to its limit. Read beside the writer.
-pub(crate) fn choose_roots(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
-    let (limit, mut chosen) = (limit(filter), Vec::new());
-    for key in candidates(c, filter)? {
-        if chosen.len() == limit {
-            break;
-        }
-        if deletable(c, key, filter)?.is_some() {
-            chosen.push(key);
-        }
-    }
-    Ok(chosen)
-}
-
-/// Instances that a bulk prune looks at, oldest first, up to its limit. Read beside the writer.
-pub(crate) fn choose_prunable(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
-    let mut keys = candidates(c, filter)?;
-    keys.truncate(limit(filter));
-    Ok(keys)
-}
-
 /// A root with its descendants, if it is one, has ended as the filter wants, and none of them runs.
-fn deletable(c: Db<'_>, key: i64, filter: &InstanceFilter) -> Sql<Option<Vec<String>>> {
+pub(crate) fn deletable(c: Db<'_>, key: i64, filter: &InstanceFilter) -> Sql<Option<Vec<String>>> {
     let Some(instance) = instances::by_key(c, key)? else { return Ok(None) };
     let Some(identity) = &instance.identity else { return Ok(None) };
     if !is_root(c, identity)? || !has_ended_before(c, key, identity, filter)? {
@@ -126,7 +103,7 @@ fn deletable(c: Db<'_>, key: i64, filter: &InstanceFilter) -> Sql<Option<Vec<Str
 }
 
 /// Whether the current execution ended before the filter's time, if it has one (R6.72).
-pub(super) fn has_ended_before(
+pub(crate) fn has_ended_before(
     c: Db<'_>,
     key: i64,
     identity: &Identity,
@@ -135,31 +112,6 @@ pub(super) fn has_ended_before(
     let Some(limit) = filter.completed_before else { return Ok(true) };
     let current = executions::get(c, key, identity.execution)?;
     Ok(current.and_then(|execution| execution.completed_at).is_some_and(|at| at < limit))
-}
-
-/// Keys of the instances that a filter lets through, oldest first; the limit is not applied (R6.70).
-fn candidates(c: Db<'_>, filter: &InstanceFilter) -> Sql<Vec<i64>> {
-    let Some(ids) = &filter.instance_ids else {
-        return match filter.completed_before {
-            Some(limit) => instances::ended_before(c, limit),
-            None => instances::keys(c),
-        };
-    };
-    let mut found = BTreeSet::new();
-    for id in ids {
-        if let Some(instance) = instances::by_id(c, id)?
-            && let Some(identity) = &instance.identity
-            && has_ended_before(c, instance.key, identity, filter)?
-        {
-            found.insert((identity.created_at, instance.key));
-        }
-    }
-    Ok(found.into_iter().map(|(_, key)| key).collect())
-}
-
-/// How many instances a bulk call may touch.
-fn limit(filter: &InstanceFilter) -> usize {
-    filter.limit.unwrap_or(DEFAULT_LIMIT) as usize
 }
 
 fn delete_exactly(
@@ -196,7 +148,7 @@ fn delete_starts_of(
     doomed: &HashSet<&str>,
     result: &mut DeleteInstanceResult,
 ) -> Sql<()> {
-    let mut starts = messages::delete_starts_of(tx.connection, parent)?;
+    let mut starts = starts::delete_starts_of(tx.connection, parent)?;
     let hidden = hidden::delete_starts_of(tx.connection, parent)?;
     starts.extend(hidden.into_iter().map(|key| (key, false)));
     result.queue_messages_deleted += starts.len() as u64;
@@ -210,7 +162,7 @@ fn delete_starts_of(
             continue;
         }
         let c = tx.connection;
-        if tx.is_known(&child)? || messages::has_start(c, key)? || hidden::has_start(c, key)? {
+        if tx.is_known(&child)? || starts::has_start(c, key)? || hidden::has_start(c, key)? {
             without_start(tx, key, is_taken)?;
         } else {
             // What was sent to it was sent to the child that will not be.

@@ -41,6 +41,11 @@ impl MessageDraft {
         Ok(Self { instance, kind, payload, long, parent })
     }
 
+    /// The instance it is for, noted if it is new.
+    pub(crate) fn addressee(&self, tx: &mut Tx<'_>) -> Sql<Instance> {
+        tx.child(&self.instance, self.parent.as_deref())
+    }
+
     /// Puts it into the mailbox of its instance.
     pub(crate) fn post(&self, tx: &mut Tx<'_>, instance: &Instance, visible_at: u64) -> Sql<()> {
         let long_text = tx.keep(instance.key, self.long.as_ref())?;
@@ -109,7 +114,7 @@ impl Op for EnqueueMessage {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
-        let instance = tx.instance(&self.draft.instance)?;
+        let instance = self.draft.addressee(tx)?;
         let visible_at = tx.now.saturating_add(self.delay_ms);
         Ok(self.draft.post(tx, &instance, visible_at)?)
     }

@@ -46,11 +46,11 @@ impl Op for FetchWork {
         let (mut all, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         let has_sessions = self.session.is_some() && work::any_in_sessions(tx.connection)?;
         while all.len() < self.max
-            && let Some((_, seq)) = self.choose(tx, has_sessions)?
+            && let Some((position, seq)) = self.choose(tx, has_sessions)?
             && let Some(found) = work::payload(tx.connection, seq)?
         {
             let is_bound = found.session.is_some();
-            let is_tried = 0 < found.attempts && found.is_moved;
+            let is_tried = 0 < found.attempts && position != seq;
             if !all.is_empty() {
                 // Whose lock ended without its holder comes alone (R8.146), and all together is
                 // bounded (R8.147).

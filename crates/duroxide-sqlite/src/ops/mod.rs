@@ -32,7 +32,7 @@ pub(crate) use append::AppendEvents;
 pub(crate) use bury::{BuryMessages, BuryWork};
 pub(crate) use commit_direct::CommitDirect;
 pub(crate) use commit_turn::{CommitTurn, Delta};
-pub(crate) use delete::{DeleteExactly, DeleteRoots, DeleteTree, choose_prunable, choose_roots};
+pub(crate) use delete::{DeleteExactly, DeleteRoots, DeleteTree, deletable, has_ended_before};
 pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};
 pub(crate) use fetch_turn::{FetchTurn, TakenTurn};
 pub(crate) use fetch_work::{FetchWork, TakenWork};

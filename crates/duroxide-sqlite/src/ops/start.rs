@@ -7,7 +7,7 @@ use super::delete::make_room;
 use super::{Lasts, MessageDraft, Op};
 use crate::error::OpError;
 use crate::long::Longs;
-use crate::tables::{Sql, executions, hidden, instances, messages};
+use crate::tables::{Sql, executions, hidden, instances, starts};
 use crate::tx::Tx;
 
 /// Queues a start, or says who has the id.
@@ -37,7 +37,7 @@ impl Op for StartInstance {
             Some(taken) => return Ok(taken),
             None => {}
         }
-        let instance = tx.instance(id)?;
+        let instance = self.draft.addressee(tx)?;
         self.draft.post(tx, &instance, tx.now)?;
         Ok(StartOutcome::Started)
     }
@@ -54,7 +54,7 @@ fn taken(tx: &mut Tx<'_>, id: &str) -> Sql<Option<StartOutcome>> {
     let Some(instance) = instances::by_id(c, id)? else { return Ok(None) };
     let key = instance.key;
     if !tx.is_known(&instance)? {
-        let is_queued = messages::has_start(c, key)? || hidden::has_start(c, key)?;
+        let is_queued = starts::has_start(c, key)? || hidden::has_start(c, key)?;
         if is_queued {
             // That start may not be on the disk yet. A change, even of the counter alone, lets this
             // answer wait for a sync, which brings everything before it there.

@@ -80,6 +80,12 @@ pub(crate) fn delete(c: Db<'_>, due: &Due) -> Sql<()> {
     Ok(())
 }
 
+/// Whether any message is due.
+pub(crate) fn is_any_due(c: Db<'_>, now: u64) -> Sql<bool> {
+    let sql = "SELECT 1 FROM hidden WHERE visible_at <= ?1 LIMIT 1";
+    Ok(first(c, sql, [ms_in(now)], |_| Ok(()))?.is_some())
+}
+
 /// Whether a message of this instance is due.
 pub(crate) fn is_due(c: Db<'_>, instance: i64, now: u64) -> Sql<bool> {
     let found = first(

@@ -160,6 +160,13 @@ pub(crate) fn delete(c: Db<'_>, instance: i64, execution: u64) -> Sql<usize> {
     )
 }
 
+/// Events of an instance, counted up to a limit.
+pub(crate) fn count_upto(c: Db<'_>, instance: i64, limit: i64) -> Sql<u64> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM history WHERE instance = ?1 LIMIT ?2)";
+    let count = first(c, sql, [instance, limit], |row| row.get(0))?;
+    Ok(count.map_or(0, super::ms_out))
+}
+
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {
     run(c, "DELETE FROM history WHERE instance = ?1", [instance])
 }

@@ -61,18 +61,19 @@ pub(crate) fn by_key(c: Db<'_>, key: i64) -> Sql<Option<Instance>> {
     first(c, concat!("SELECT ", columns!(), " FROM instances WHERE key = ?1"), [key], read)
 }
 
-/// Notes a name under a new key.
-pub(crate) fn insert_name(c: Db<'_>, key: i64, id: &str) -> Sql<()> {
-    run(c, "INSERT INTO instances (key, id) VALUES (?1, ?2)", params![key, id])?;
+/// Notes a name under a new key, and whose child it will be.
+pub(crate) fn insert_name(c: Db<'_>, key: i64, id: &str, parent: Option<&str>) -> Sql<()> {
+    let sql = "INSERT INTO instances (key, id, parent) VALUES (?1, ?2, ?3)";
+    run(c, sql, params![key, id, parent])?;
     Ok(())
 }
 
 /// Makes a name an instance (R8.43).
 pub(crate) fn create(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<()> {
-    run(
+    let made = run(
         c,
-        "UPDATE instances SET name = ?2, version = ?3, execution = ?4, parent = ?5, created_at = ?6,
-         updated_at = ?7, pin = ?8 WHERE key = ?1",
+        "UPDATE instances SET name = ?2, version = ?3, execution = ?4, created_at = ?6,
+         updated_at = ?7, pin = ?8 WHERE key = ?1 AND parent IS ?5",
         params![
             key,
             identity.name,
@@ -84,6 +85,13 @@ pub(crate) fn create(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<
             pin
         ],
     )?;
+    if made == 0 {
+        // Somebody else was expected to be the parent, or nobody.
+        let sql = "UPDATE instances SET parent = ?2 WHERE key = ?1 AND parent IS NOT ?2";
+        if 0 < run(c, sql, params![key, identity.parent])? {
+            return create(c, key, identity, pin);
+        }
+    }
     Ok(())
 }
 
@@ -127,9 +135,12 @@ pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<bool> {
 
 /// Direct children, oldest first.
 pub(crate) fn children(c: Db<'_>, parent: &str) -> Sql<Vec<String>> {
-    all(c, "SELECT id FROM instances WHERE parent = ?1 ORDER BY created_at, key", [parent], |row| {
-        text(row, 0)
-    })
+    all(
+        c,
+        "SELECT id FROM instances WHERE parent = ?1 AND name IS NOT NULL ORDER BY created_at, key",
+        [parent],
+        |row| text(row, 0),
+    )
 }
 
 /// Instances, newest first.
@@ -154,21 +165,39 @@ pub(crate) fn list_by_status(c: Db<'_>, status: &str) -> Sql<Vec<String>> {
     )
 }
 
-/// Keys of instances whose current execution ended before a time, oldest instance first (R6.70).
-pub(crate) fn ended_before(c: Db<'_>, limit: u64) -> Sql<Vec<i64>> {
+/// One of those that a bulk call looks at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) key: i64,
+    pub(crate) created_at: u64,
+    /// Whether the filter lets it through.
+    pub(crate) is_wanted: bool,
+}
+
+/// So many instances behind a key, in the order of their keys: those whose current execution ended
+/// before a time are wanted, or all that exist for users.
+pub(crate) fn behind(
+    c: Db<'_>,
+    key: i64,
+    ended_before: Option<u64>,
+    limit: i64,
+) -> Sql<Vec<Candidate>> {
     all(
         c,
-        "SELECT i.key FROM instances i
-         JOIN executions e ON e.instance = i.key AND e.number = i.execution
-         WHERE i.name IS NOT NULL AND e.completed_at < ?1 ORDER BY i.created_at, i.key",
-        [ms_in(limit)],
-        |row| row.get(0),
+        "SELECT i.key, i.created_at, i.name IS NOT NULL
+         AND (?2 IS NULL OR ifnull(e.completed_at < ?2, 0))
+         FROM instances i LEFT JOIN executions e ON e.instance = i.key AND e.number = i.execution
+         WHERE i.key > ?1 ORDER BY i.key LIMIT ?3",
+        params![key, ended_before.map(ms_in), limit],
+        |row| {
+            let created_at = number(row, 1)?.map_or(0, ms_out);
+            Ok(Candidate { key: row.get(0)?, created_at, is_wanted: row.get(2)? })
+        },
     )
 }
 
-/// Keys of all instances, oldest first.
-pub(crate) fn keys(c: Db<'_>) -> Sql<Vec<i64>> {
-    all(c, "SELECT key FROM instances WHERE name IS NOT NULL ORDER BY created_at, key", [], |row| {
-        row.get(0)
-    })
+/// The largest key.
+pub(crate) fn last_key(c: Db<'_>) -> Sql<i64> {
+    let last = first(c, "SELECT max(key) FROM instances", [], |row| row.get::<_, Option<i64>>(0))?;
+    Ok(last.flatten().unwrap_or(0))
 }

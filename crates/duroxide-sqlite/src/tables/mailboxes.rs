@@ -67,6 +67,23 @@ pub(crate) struct Batch {
     pub(crate) leaves_some: bool,
 }
 
+/// What of a mailbox decides where a message goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) head: Option<i64>,
+    moved_to: Option<i64>,
+    /// Whether it is locked, or a lock on it ran out.
+    pub(crate) was_locked: bool,
+}
+
+impl Standing {
+    /// Where it stands with this oldest message.
+    pub(crate) fn place(&self, oldest: i64) -> i64 {
+        self.moved_to.map_or(oldest, |moved_to| moved_to.max(oldest))
+    }
+}
+
 impl Mailbox {
     /// A mailbox nobody has locked.
     pub(crate) fn resting() -> Self {
@@ -116,6 +133,16 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     )
 }
 
+/// The same without what nobody needs who brings a message.
+pub(crate) fn standing(c: Db<'_>, instance: i64) -> Sql<Option<Standing>> {
+    let sql = "SELECT state, head, moved_to, token IS NOT NULL FROM mailboxes WHERE instance = ?1";
+    first(c, sql, [instance], |row| {
+        let state = State::from_stored(row.get(0)?);
+        let (head, moved_to, was_locked) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Standing { state, head, moved_to, was_locked })
+    })
+}
+
 /// Whether a lock on it ended without a commit or a give-back since the last commit (R8.146).
 pub(crate) fn is_moved(c: Db<'_>, instance: i64) -> Sql<bool> {
     Ok(get(c, instance)?.is_some_and(|mailbox| mailbox.moved_to.is_some()))
@@ -148,6 +175,13 @@ pub(crate) fn put(c: Db<'_>, instance: i64, mailbox: &Mailbox) -> Sql<()> {
     Ok(())
 }
 
+/// The mailbox of a new instance whose start is its first message.
+pub(crate) fn insert_ready(c: Db<'_>, instance: i64, head: i64) -> Sql<()> {
+    let sql = "INSERT INTO mailboxes (instance, state, pin, head) VALUES (?1, 1, 0, ?2)";
+    run(c, sql, [instance, head])?;
+    Ok(())
+}
+
 /// Locks a ready mailbox.
 pub(crate) fn lock(c: Db<'_>, instance: i64, lock: &Lock, batch: Batch) -> Sql<()> {
     run(
@@ -173,6 +207,23 @@ pub(crate) struct Lock {
     pub(crate) token: Secret,
     pub(crate) until: u64,
     pub(crate) node: i64,
+}
+
+/// Moves a ready mailbox forward.
+pub(crate) fn set_head(c: Db<'_>, instance: i64, head: i64) -> Sql<()> {
+    run(c, "UPDATE mailboxes SET head = ?2 WHERE instance = ?1", [instance, head])?;
+    Ok(())
+}
+
+/// Removes a mailbox that has no messages. Whether it did.
+pub(crate) fn delete_if_empty(c: Db<'_>, instance: i64) -> Sql<bool> {
+    let deleted = run(
+        c,
+        "DELETE FROM mailboxes WHERE instance = ?1
+         AND NOT EXISTS (SELECT 1 FROM messages WHERE instance = ?1)",
+        [instance],
+    )?;
+    Ok(0 < deleted)
 }
 
 pub(crate) fn delete(c: Db<'_>, instance: i64) -> Sql<()> {

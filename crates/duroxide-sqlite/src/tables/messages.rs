@@ -6,7 +6,7 @@ use duroxide_core::model::limits::{MAX_TURN_BYTES, MAX_TURN_MESSAGES};
 
 use super::long_texts::{self, Apart, reference};
 use super::mailboxes::Batch;
-use super::{Sql, all, first, ms_in, run, text};
+use super::{Sql, all, first, ms_in, run, starts, text};
 use crate::database::Db;
 use crate::faults;
 
@@ -16,10 +16,13 @@ use crate::faults;
 pub(crate) enum Kind {
     /// Anything not named below.
     Any = 0,
-    /// Brings an instance into being.
+    /// Brings an instance into being. Of those that can be read: the message that a new instance came
+    /// with, and so the oldest one there; the instance's row has the same parent.
     Start = 1,
     /// A message for a queue of the instance.
     Queue = 2,
+    /// Any other start that can be read. It is found by indexes.
+    LaterStart = 3,
 }
 
 /// A message about to be stored.
@@ -32,6 +35,16 @@ pub(crate) struct Message<'a> {
     pub(crate) long_text: Option<i64>,
     /// The instance whose child it begins.
     pub(crate) parent: Option<&'a str>,
+}
+
+impl Message<'_> {
+    /// The same, where others may be before it.
+    pub(crate) fn behind_others(self) -> Self {
+        match self.kind {
+            Kind::Start => Self { kind: Kind::LaterStart, ..self },
+            _ => self,
+        }
+    }
 }
 
 /// How a message came to be readable.
@@ -107,7 +120,7 @@ pub(crate) fn next_batch(
         next.messages = rows;
         return Ok(next);
     }
-    let beginning = beginning(c, instance, is_known()?)?;
+    let beginning = starts::beginning(c, instance, is_known()?)?;
     let extra = match beginning {
         Some(first) => rows_from(c, instance, first, 1)?.pop(),
         None => None,
@@ -215,28 +228,6 @@ fn rows_from(c: Db<'_>, instance: i64, from: i64, max: usize) -> Sql<Vec<Taken>>
     })
 }
 
-/// Position of the message without which a turn can do nothing: the one that begins the next
-/// execution, or, for an instance that does not exist, its start.
-fn beginning(c: Db<'_>, instance: i64, is_known: bool) -> Sql<Option<i64>> {
-    let next = first(
-        c,
-        "SELECT seq FROM messages INDEXED BY messages_start WHERE instance = ?1
-         AND kind = 1 AND payload GLOB '{\"ContinueAsNew\"*' ORDER BY seq LIMIT 1",
-        [instance],
-        |row| row.get(0),
-    )?;
-    if next.is_some() || is_known {
-        return Ok(next);
-    }
-    first(
-        c,
-        "SELECT seq FROM messages INDEXED BY messages_start WHERE instance = ?1 AND kind = 1
-         ORDER BY seq LIMIT 1",
-        [instance],
-        |row| row.get(0),
-    )
-}
-
 /// Makes these messages the locked batch.
 pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
     let upto = next.last_in_a_row();
@@ -289,7 +280,7 @@ pub(crate) fn hide_taken(c: Db<'_>, instance: i64, batch: Batch, until: u64) -> 
     run(
         c,
         "INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
-         SELECT ?2, seq, instance, kind, attempts, payload, long_text, parent
+         SELECT ?2, seq, instance, iif(kind = 3, 1, kind), attempts, payload, long_text, parent
          FROM messages WHERE instance = ?1 AND seq <= ?3 AND NOT late",
         params![instance, ms_in(until), batch.upto.unwrap_or(i64::MAX)],
     )?;
@@ -298,23 +289,12 @@ pub(crate) fn hide_taken(c: Db<'_>, instance: i64, batch: Batch, until: u64) -> 
             c,
             "INSERT INTO hidden
              (visible_at, seq, instance, kind, attempts, payload, long_text, parent)
-             SELECT ?2, seq, instance, kind, attempts, payload, long_text, parent
+             SELECT ?2, seq, instance, iif(kind = 3, 1, kind), attempts, payload, long_text, parent
              FROM messages WHERE instance = ?1 AND seq = ?3",
             params![instance, ms_in(until), extra],
         )?;
     }
     delete_taken(c, instance, batch)
-}
-
-/// Whether a start is among the messages.
-pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
-    let found = first(
-        c,
-        "SELECT 1 FROM messages INDEXED BY messages_start WHERE instance = ?1 AND kind = 1 LIMIT 1",
-        [instance],
-        |_| Ok(()),
-    )?;
-    Ok(found.is_some())
 }
 
 /// Whether all messages are queue messages.
@@ -351,23 +331,6 @@ pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, 
     }
     run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
     Ok(message)
-}
-
-/// Removes the starts of an instance's children; for each, who it was for and whether it was part of
-/// the latest lock there.
-pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<(i64, bool)>> {
-    let starts = all(
-        c,
-        "SELECT q.instance, NOT q.late AND (m.upto IS NULL OR q.seq <= m.upto OR q.seq IS m.extra)
-         FROM messages q LEFT JOIN mailboxes m ON m.instance = q.instance
-         WHERE q.parent = ?1 ORDER BY q.instance, q.seq",
-        [parent],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    if !starts.is_empty() {
-        run(c, "DELETE FROM messages WHERE parent = ?1", [parent])?;
-    }
-    Ok(starts)
 }
 
 pub(crate) fn delete_all(c: Db<'_>, instance: i64) -> Sql<usize> {

@@ -7,6 +7,7 @@ pub(crate) mod instances;
 pub(crate) mod executions;
 pub(crate) mod history;
 pub(crate) mod messages;
+pub(crate) mod starts;
 pub(crate) mod hidden;
 pub(crate) mod mailboxes;
 pub(crate) mod work;

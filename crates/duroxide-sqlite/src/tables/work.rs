@@ -43,8 +43,6 @@ impl Work {
 #[derive(Debug, Clone)]
 pub(crate) struct Payload {
     pub(crate) attempts: u32,
-    /// Whether a lock on it has ended without an answer or a give-back (R8.146).
-    pub(crate) is_moved: bool,
     pub(crate) session: Option<String>,
     pub(crate) payload: String,
     pub(crate) apart: Option<Apart>,
@@ -58,12 +56,27 @@ impl Payload {
 }
 
 pub(crate) fn insert(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
+    let NewWork { instance, activity, tag, session: None, payload, long_text, .. } = work else {
+        return insert_in_session(c, seq, work);
+    };
+    let (execution, activity) = (id_in(work.execution), id_in(activity));
+    run(
+        c,
+        "INSERT INTO work (seq, instance, execution, activity, attempts, tag, payload, long_text,
+         position)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?1)",
+        params![seq, instance, execution, activity, tag, payload, long_text],
+    )?;
+    Ok(())
+}
+
+fn insert_in_session(c: Db<'_>, seq: i64, work: NewWork<'_>) -> Sql<()> {
     run(
         c,
         "INSERT INTO work (seq, instance, execution, activity, attempts, tag, session, payload,
          long_text, position, holder)
          VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?1,
-         iif(?6 IS NULL, NULL, (SELECT owner FROM sessions WHERE id = ?6 AND NOT lapsed)))",
+         (SELECT owner FROM sessions WHERE id = ?6 AND NOT lapsed))",
         params![
             seq,
             work.instance,
@@ -97,12 +110,10 @@ pub(crate) fn get(c: Db<'_>, seq: i64) -> Sql<Option<Work>> {
 
 /// What an activity is to do.
 pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
-    let sql = "SELECT attempts, session, payload, instance, long_text, position <> seq FROM work
-               WHERE seq = ?1";
+    let sql = "SELECT attempts, session, payload, instance, long_text FROM work WHERE seq = ?1";
     let found = first(c, sql, [seq], |row| {
         let payload = Payload {
             attempts: row.get(0)?,
-            is_moved: row.get(5)?,
             session: optional_text(row, 1)?,
             payload: text(row, 2)?,
             apart: reference(row, 4)?,

@@ -1,6 +1,5 @@
 //! Turns that run for long without an await: found while they run, since they may never end.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,17 +14,21 @@ const LONG: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct RunningTurns(Mutex<Running>);
 
+/// Places for as many turns as have run at once. They are used again, with the room they have for
+/// names: this is done for every turn.
 #[derive(Default)]
 struct Running {
-    next_id: u64,
-    turns: HashMap<u64, Turn>,
+    turns: Vec<Turn>,
+    free: Vec<usize>,
 }
 
+#[derive(Default)]
 struct Turn {
     instance: String,
     orchestration: String,
     place: Arc<Place>,
-    since: Instant,
+    /// `None` while no turn has this place.
+    since: Option<Instant>,
     /// How often it has been reported.
     reports: u32,
 }
@@ -38,27 +41,15 @@ impl RunningTurns {
         orchestration: &str,
         code: impl FnOnce() -> T,
     ) -> T {
-        let place = Arc::new(Place::default());
-        let turn = Turn {
-            instance: instance.to_owned(),
-            orchestration: orchestration.to_owned(),
-            place: Arc::clone(&place),
-            since: Instant::now(),
-            reports: 0,
-        };
-        let mut running = self.running();
-        let id = running.next_id;
-        running.next_id += 1;
-        running.turns.insert(id, turn);
-        drop(running);
-        let _entry = Entry { turns: self, id };
+        let (index, place) = self.running().begin(instance, orchestration);
+        let _entry = Entry { turns: self, index };
         watched(place, code)
     }
 
     /// Says which turns have been running for long.
     pub(crate) fn report_long(&self) {
-        for turn in self.running().turns.values_mut() {
-            let took = turn.since.elapsed();
+        for turn in &mut self.running().turns {
+            let Some(took) = turn.since.map(|since| since.elapsed()) else { continue };
             if LONG.saturating_mul(1 << turn.reports.min(20)) <= took {
                 turn.reports += 1;
                 turn.report(took);
@@ -68,6 +59,20 @@ impl RunningTurns {
 
     fn running(&self) -> MutexGuard<'_, Running> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn begin(&mut self, instance: &str, orchestration: &str) -> (usize, Arc<Place>) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.turns.push(Turn::default());
+            self.turns.len() - 1
+        });
+        let turn = &mut self.turns[index];
+        instance.clone_into(&mut turn.instance);
+        orchestration.clone_into(&mut turn.orchestration);
+        (turn.since, turn.reports) = (Some(Instant::now()), 0);
+        (index, Arc::clone(&turn.place))
     }
 }
 
@@ -93,11 +98,13 @@ impl Turn {
 /// A turn's place among those that run.
 struct Entry<'a> {
     turns: &'a RunningTurns,
-    id: u64,
+    index: usize,
 }
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.turns.running().turns.remove(&self.id);
+        let mut running = self.turns.running();
+        running.turns[self.index].since = None;
+        running.free.push(self.index);
     }
 }

@@ -64,9 +64,11 @@ pub(crate) fn mend_queues(c: Db<'_>, now: u64) -> Sql<usize> {
     rows += run(
         c,
         concat!(
-            "UPDATE messages SET kind = ",
+            "UPDATE messages SET kind = CASE WHEN ",
             kind_of_payload!(),
-            ",
+            " = 1 THEN 3 ELSE ",
+            kind_of_payload!(),
+            " END,
              attempts = CASE WHEN ",
             is_count!("attempts"),
             " THEN attempts ELSE 0 END,

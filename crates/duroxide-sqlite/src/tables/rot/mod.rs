@@ -93,20 +93,36 @@ macro_rules! kind_of_payload {
 }
 
 macro_rules! bad_kind {
-    () => {
+    ($kind:literal) => {
         concat!(
-            "typeof(kind) <> 'integer' OR kind NOT IN (0, 1, 2)
-             OR (json_valid(payload) AND kind <> ",
+            "typeof(kind) <> 'integer' OR ",
+            $kind,
+            " NOT IN (0, 1, 2)
+             OR (json_valid(payload) AND ",
+            $kind,
+            " <> ",
             kind_of_payload!(),
             ")"
         )
     };
 }
 
+/// A start that no index knows and that is not the first message of its instance, with its parent.
+macro_rules! lost_start {
+    () => {
+        "kind = 1 AND (EXISTS (SELECT 1 FROM messages o
+         WHERE o.instance = messages.instance AND o.seq < messages.seq)
+         OR (parent IS NOT NULL AND NOT EXISTS (SELECT 1 FROM instances i
+         WHERE i.key = messages.instance AND i.parent IS messages.parent)))"
+    };
+}
+
 macro_rules! bad_message {
     () => {
         concat!(
-            bad_kind!(),
+            bad_kind!("iif(kind = 3, 1, kind)"),
+            " OR ",
+            lost_start!(),
             " OR NOT ",
             is_count!("attempts"),
             " OR late NOT IN (0, 1)
@@ -118,7 +134,7 @@ macro_rules! bad_message {
 macro_rules! bad_hidden {
     () => {
         concat!(
-            bad_kind!(),
+            bad_kind!("kind"),
             " OR NOT ",
             is_count!("attempts"),
             " OR typeof(visible_at) <> 'integer'"

@@ -1,6 +1,6 @@
 //! Keeps locks alive while their work is done: one keeper per dispatcher, any number of locks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::id_hash::ById;
 use super::renewal_interval::renewal_interval;
 use super::{FAR_AHEAD, lost_work};
 use crate::clock::wall_clock_ms;
 use crate::providers::{Provider, ProviderError};
 use crate::runtime::catch_panic::catch_panic;
+
 use crate::runtime::observability::targets;
 use crate::runtime::upkeep::{Deed, Upkeep};
 
@@ -44,8 +46,7 @@ pub(crate) struct LeaseKeeper {
 #[derive(Default)]
 struct Held {
     next_id: u64,
-    leases: HashMap<u64, Kept>,
-    by_activity: HashMap<Activity, u64>,
+    leases: ById<Kept>,
     /// By the time of the next renewal.
     by_due: BTreeSet<(Instant, u64)>,
     /// Those whose renewal has not been answered, by the time at which another one will be due.
@@ -53,7 +54,7 @@ struct Held {
 }
 
 /// Instance, execution and id of an activity.
-type Activity = (Arc<str>, u64, u64);
+type Activity = (Box<str>, u64, u64);
 
 struct Kept {
     token: Arc<str>,
@@ -97,7 +98,7 @@ impl LeaseKeeper {
     pub(crate) fn hold_work(self: &Arc<Self>, token: &str, work: &WorkItem) -> Lease {
         let activity = match work {
             WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
-                Some((Arc::from(instance.as_str()), *execution_id, *id))
+                Some((Box::from(instance.as_str()), *execution_id, *id))
             }
             _ => None,
         };
@@ -112,22 +113,33 @@ impl LeaseKeeper {
     /// Gives up the locks of activities that have been cancelled, if they are held here: they need not
     /// wait for the next renewal to learn it.
     pub(crate) fn give_up(&self, cancelled: &[ScheduledActivityIdentifier]) {
-        let mut held = self.held();
-        let mut lost = Vec::new();
-        for ScheduledActivityIdentifier { instance, execution_id, activity_id } in cancelled {
-            let activity = (Arc::from(instance.as_str()), *execution_id, *activity_id);
-            let id = held.by_activity.get(&activity).copied();
-            lost.extend(id.and_then(|id| held.remove(id)).map(|kept| kept.lost));
+        if cancelled.is_empty() {
+            return;
         }
-        drop(held);
-        lost.iter().for_each(CancellationToken::cancel);
+        let name = |activity: &'_ ScheduledActivityIdentifier| {
+            (activity.execution_id, activity.activity_id)
+        };
+        let names: HashSet<_> = cancelled.iter().map(name).collect();
+        self.give_up_if(|kept| match &kept.activity {
+            // The numbers tell nearly all of them apart.
+            Some((instance, execution, id)) if names.contains(&(*execution, *id)) => {
+                cancelled.iter().any(|cancelled| {
+                    name(cancelled) == (*execution, *id) && *cancelled.instance == **instance
+                })
+            }
+            _ => false,
+        });
     }
 
     /// Gives up the locks with these tokens: the store has told that they are gone.
     pub(super) fn give_up_tokens(&self, tokens: &[String]) {
+        self.give_up_if(|kept| tokens.iter().any(|lost| **lost == *kept.token));
+    }
+
+    fn give_up_if(&self, is_lost: impl Fn(&Kept) -> bool) {
         let mut held = self.held();
-        let is_lost = |(_, kept): &(&u64, &Kept)| tokens.iter().any(|lost| **lost == *kept.token);
-        let ids: Vec<u64> = held.leases.iter().filter(is_lost).map(|(id, _)| *id).collect();
+        let lost = held.leases.iter().filter(|(_, kept)| is_lost(kept));
+        let ids: Vec<u64> = lost.map(|(id, _)| *id).collect();
         let lost: Vec<_> = ids.into_iter().filter_map(|id| held.remove(id)).collect();
         drop(held);
         lost.iter().for_each(|kept| kept.lost.cancel());
@@ -152,7 +164,7 @@ impl LeaseKeeper {
         let lost = CancellationToken::new();
         let kept = Kept {
             token: Arc::from(token),
-            activity: activity.clone(),
+            activity,
             lost: lost.clone(),
             since: now,
             expires_at: now + self.timeout,
@@ -166,7 +178,6 @@ impl LeaseKeeper {
         held.by_due.insert((kept.due, id));
         let was_empty = held.leases.is_empty();
         held.leases.insert(id, kept);
-        held.by_activity.extend(activity.map(|activity| (activity, id)));
         let is_first = held.by_due.first().is_some_and(|(_, first)| *first == id);
         drop(held);
         if is_first {
@@ -354,12 +365,6 @@ impl Held {
         let kept = self.leases.remove(&id)?;
         let set = if kept.is_asked { &mut self.unanswered } else { &mut self.by_due };
         set.remove(&(kept.due, id));
-        // A lock that was lost, and taken again by another slot here, has a lease of its own.
-        if let Some(activity) = &kept.activity
-            && self.by_activity.get(activity) == Some(&id)
-        {
-            self.by_activity.remove(activity);
-        }
         Some(kept)
     }
 }

@@ -11,6 +11,7 @@
 
 pub(crate) mod lease;
 mod renewal_interval;
+mod id_hash;
 mod lost_work;
 pub(crate) mod fetch;
 mod usual;

@@ -146,13 +146,13 @@ impl Dispatcher {
     async fn begin(&self, fetched: &Fetched) -> Result<Option<Alone>, Option<Duration>> {
         let company = &self.node.company;
         // What has no code here can do no harm.
-        let has_code = match &fetched.item {
+        let has_code = || match &fetched.item {
             WorkItem::ActivityExecute { name, .. } => self.node.activities.has(name),
             _ => false,
         };
         let is_suspect =
             fetched.came_alone && is_suspect(fetched.attempt, self.node.options.max_attempts);
-        if !has_code || !is_suspect {
+        if !is_suspect || !has_code() {
             return if company.is_hushed() { Err(None) } else { Ok(None) };
         }
         let alone = company.alone().await.ok_or_else(|| Some(company.retry_after()))?;
