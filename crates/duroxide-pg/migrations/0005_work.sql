@@ -54,7 +54,8 @@ CREATE FUNCTION duroxide.choose_work(
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_are_alone boolean[];
-    v_bytes bigint[];
+    v_bytes integer[];
+    v_total bigint;
     v_taken integer;
 BEGIN
     IF p_any THEN
@@ -67,25 +68,27 @@ BEGIN
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key > tag.key
                 ORDER BY w.tag_key LIMIT 1)
             FROM tag WHERE tag.key IS NOT NULL)
-        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes)
-        INTO seqs, places, v_are_alone, v_bytes
+        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes),
+            sum(c.bytes)
+        INTO seqs, places, v_are_alone, v_bytes, v_total
         FROM (
             SELECT c.* FROM tag CROSS JOIN LATERAL (
                 SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
-                    octet_length(w.payload)::bigint AS bytes
+                    octet_length(w.payload) AS bytes
                 FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
                 ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
             ORDER BY c.position LIMIT p_max) c;
     ELSE
-        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes)
-        INTO seqs, places, v_are_alone, v_bytes
+        SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes),
+            sum(c.bytes)
+        INTO seqs, places, v_are_alone, v_bytes, v_total
         FROM (
             SELECT c.* FROM (
                 SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
             CROSS JOIN LATERAL (
                 SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
-                    octet_length(w.payload)::bigint AS bytes
+                    octet_length(w.payload) AS bytes
                 FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL
                 AND w.tag_key = duroxide.tag_key(t.tag)
@@ -96,16 +99,18 @@ BEGIN
     seqs := coalesce(seqs, '{}');
     before := places[p_max];
     room := duroxide.fetch_bytes();
-    FOR v_place IN 1 .. cardinality(seqs) LOOP
-        IF v_are_alone[v_place] OR v_place > 1 AND v_bytes[v_place] > room THEN
-            before := places[v_place];
-            v_taken := greatest(v_place - 1, 1);
-            EXIT;
-        END IF;
-        IF v_place > 1 THEN
-            room := room - v_bytes[v_place];
-        END IF;
-    END LOOP;
+    IF true = ANY (v_are_alone) OR v_total - v_bytes[1] > room THEN
+        FOR v_place IN 1 .. cardinality(seqs) LOOP
+            IF v_are_alone[v_place] OR v_place > 1 AND v_bytes[v_place] > room THEN
+                before := places[v_place];
+                v_taken := greatest(v_place - 1, 1);
+                EXIT;
+            END IF;
+            room := room - CASE WHEN v_place > 1 THEN v_bytes[v_place] ELSE 0 END;
+        END LOOP;
+    ELSE
+        room := room - coalesce(v_total - v_bytes[1], 0);
+    END IF;
     is_cut := coalesce(v_taken < cardinality(seqs), false);
     IF is_cut THEN
         seqs := seqs[: v_taken];
@@ -350,10 +355,12 @@ CREATE FUNCTION duroxide.next_work(
     p_any boolean, p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
 LANGUAGE plpgsql AS $body$
 BEGIN
-    SELECT n.due, n.has_session_work INTO due, is_there
-    FROM duroxide.next_work_due(p_owner, p_now) n;
-    is_there := is_there OR coalesce(due <= p_now, false)
-        OR duroxide.has_ready_work(p_any, true, '{}');
+    -- As has_ready_work, for which a call more would be made by every commit.
+    SELECT n.due, n.has_session_work OR coalesce(n.due <= p_now, false) OR CASE WHEN p_any
+        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+        ELSE EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0) END
+    INTO due, is_there FROM duroxide.next_work_due(p_owner, p_now) n;
 END
 $body$;
 
