@@ -114,7 +114,8 @@ pub fn timers_fire_in_either_process(kind: &'static dyn Store) {
     run_all(&stage, (0..40).map(|n| program(300 + 20 * n)).collect());
     let lines = stage.journal.read();
     let shares = shares(&lines);
-    assert!(workers.iter().all(|worker| shares.contains_key(&worker.id())), "{shares:?}");
+    // Each where its instance is kept (R1.67), which may be the same process for all of them.
+    assert_eq!(workers.iter().filter_map(|worker| shares.get(&worker.id())).sum::<usize>(), 40);
     workers.into_iter().for_each(Process::finish);
     check::assert_sound(&stage, "timers");
     let late = kind.read(folder.path()).lateness_ms();

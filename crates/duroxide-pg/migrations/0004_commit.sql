@@ -196,6 +196,71 @@ BEGIN
 END
 $body$;
 
+-- Whether turns may be committed that have read timers (R8.150): 0; 4 if the instance is not at rest as
+-- they have seen it; 5 if a timer is not due, or is not held back. `f_firsts` says which turn has the
+-- timers. Of two for one instance none is committed: they cannot have seen each other.
+CREATE FUNCTION duroxide.judge_timers(
+    p_keys bigint[], p_tokens uuid[], f_turns integer[], f_firsts integer[], f_ids text[],
+    f_executions bigint[], f_last bigint[], f_last_at bigint[],
+    t_turns integer[], t_due bigint[], t_payloads text[], p_now bigint)
+RETURNS smallint[]
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN array(
+        SELECT CASE
+            WHEN m.state IS DISTINCT FROM 0 OR i.name IS NULL OR i.id <> u.id COLLATE "C"
+                OR i.execution <> u.execution
+                OR coalesce(l.event, 0) <> u.last OR coalesce(l.at, 0) <> u.last_at
+                OR EXISTS (SELECT FROM unnest(p_keys, p_tokens) o(key, token)
+                    WHERE o.key = p_keys[u.turn] AND o.token <> p_tokens[u.turn])
+                OR (SELECT true FROM duroxide.hidden q WHERE q.instance = m.instance
+                    AND q.visible_at <= p_now LIMIT 1) THEN 4
+            WHEN (SELECT count(DISTINCT h.seq) < count(*)
+                FROM unnest(t_turns, t_due, t_payloads) t(turn, due, payload)
+                LEFT JOIN LATERAL duroxide.held_back(m.instance, t.due, t.payload) h
+                    ON t.due <= p_now
+                WHERE t.turn = u.first) THEN 5
+            ELSE 0 END::smallint
+        FROM unnest(f_turns, f_firsts, f_ids, f_executions, f_last, f_last_at)
+            WITH ORDINALITY u(turn, first, id, execution, last, last_at, n)
+        LEFT JOIN duroxide.mailbox m ON m.instance = p_keys[u.turn]
+        LEFT JOIN duroxide.instance i ON i.key = m.instance
+        LEFT JOIN LATERAL (
+            SELECT h.event, h.at FROM duroxide.history h
+            WHERE h.instance = m.instance AND h.execution = u.execution
+            ORDER BY h.event DESC LIMIT 1) l ON true
+        ORDER BY u.n);
+END
+$body$;
+
+-- Where a timer is that is held back and was never fetched.
+CREATE FUNCTION duroxide.held_back(p_key bigint, p_due bigint, p_payload text)
+RETURNS TABLE (visible_at bigint, seq bigint)
+LANGUAGE sql STABLE AS $body$
+    SELECT q.visible_at, q.seq FROM duroxide.hidden q
+    WHERE q.instance = p_key AND q.visible_at >= p_due AND q.attempts = 0 AND q.payload = p_payload
+    ORDER BY q.visible_at, q.seq LIMIT 1
+$body$;
+
+-- Takes timers out, and puts their instances under locks that the commit uses up.
+CREATE FUNCTION duroxide.begin_fired(
+    p_keys bigint[], p_secrets uuid[], t_keys bigint[], t_due bigint[], t_payloads text[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_times bigint[];
+    v_seqs bigint[];
+BEGIN
+    SELECT array_agg(h.visible_at), array_agg(h.seq) INTO v_times, v_seqs
+    FROM unnest(t_keys, t_due, t_payloads) t(key, due, payload)
+    CROSS JOIN LATERAL duroxide.held_back(t.key, t.due, t.payload) h;
+    DELETE FROM duroxide.hidden q USING unnest(v_times, v_seqs) u(visible_at, seq)
+    WHERE q.visible_at = u.visible_at AND q.seq = u.seq;
+    UPDATE duroxide.mailbox m SET token = u.secret, taken = NULL
+    FROM unnest(p_keys, p_secrets) u(key, secret) WHERE m.instance = u.key;
+END
+$body$;
+
 -- Commits turns. Ids of instances are given once, in `p_ids`, and meant by their place; those from
 -- place `p_opened` + 1 on are not noted if they are new. All other arrays have an entry per turn, or
 -- say with `…_turns` to which turn an entry belongs. Of one instance there is one turn at most, except
@@ -203,10 +268,11 @@ $body$;
 -- Either all of them are committed or none.
 --
 -- `d_…` are for turns that have no lock but are about an activity (R8.142), which is taken out: see
--- judge_direct. They have no key, and a secret that they make up.
+-- judge_direct. They have no key, and a secret that they make up. `f_…` are for turns that have no lock
+-- but have read timers, `t_…` (R8.150), which are taken out: see judge_timers. They make up a secret, too.
 --
 -- The first row tells for each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event
--- id is taken; 4: see judge_direct), that event's id, and whether messages have come meanwhile that
+-- id is taken; 4, 5: see judge_timers), that event's id, and whether messages have come meanwhile that
 -- make another turn.
 --
 -- With `p_max` a fetch follows, as `fetch_work` would do it. Activities of these turns are handed out
@@ -220,6 +286,9 @@ CREATE FUNCTION duroxide.commit_turns(
     p_customized boolean[], p_customs text[], p_cleared boolean[],
     d_turns integer[], d_ids text[], d_seqs bigint[], d_tokens uuid[], d_executions bigint[],
     d_last bigint[], d_last_at bigint[],
+    f_turns integer[], f_firsts integer[], f_ids text[], f_executions bigint[],
+    f_last bigint[], f_last_at bigint[],
+    t_turns integer[], t_due bigint[], t_payloads text[],
     e_turns integer[], e_ids bigint[], e_sources bigint[], e_times bigint[], e_stamps text[],
     e_bodies text[],
     k_turns integer[], k_names text[], k_values text[], k_times bigint[],
@@ -290,6 +359,14 @@ BEGIN
             v_results[v_row.turn] := v_row.result;
         END LOOP;
     END IF;
+    IF cardinality(f_turns) > 0 THEN
+        FOR v_row IN SELECT u.turn, u.result FROM unnest(f_turns, duroxide.judge_timers(p_keys,
+            p_tokens, f_turns, f_firsts, f_ids, f_executions, f_last, f_last_at,
+            t_turns, t_due, t_payloads, v_now)) u(turn, result)
+        LOOP
+            v_results[v_row.turn] := v_row.result;
+        END LOOP;
+    END IF;
     v_taken := duroxide.taken_events(p_keys, p_executions, e_turns, e_ids);
     v_results := array(
         SELECT CASE WHEN u.result = 0 AND u.event IS NOT NULL THEN 3::smallint ELSE u.result END
@@ -309,6 +386,17 @@ BEGIN
             PERFORM duroxide.begin_direct(array_agg(p_keys[u.turn]), array_agg(p_tokens[u.turn]),
                 array_agg(u.seq), v_now)
             FROM unnest(d_turns, d_seqs) u(turn, seq)
+            WHERE v_results[u.turn] = 0 AND p_steps[u.turn] = 1 HAVING count(*) > 0;
+        END IF;
+        IF cardinality(f_turns) > 0 THEN
+            PERFORM duroxide.begin_fired(array_agg(p_keys[u.turn]), array_agg(p_tokens[u.turn]),
+                (SELECT array_agg(p_keys[t.turn]) FROM unnest(t_turns) t(turn)
+                    WHERE v_results[t.turn] = 0),
+                (SELECT array_agg(t.due) FROM unnest(t_turns, t_due) t(turn, due)
+                    WHERE v_results[t.turn] = 0),
+                (SELECT array_agg(t.payload) FROM unnest(t_turns, t_payloads) t(turn, payload)
+                    WHERE v_results[t.turn] = 0))
+            FROM unnest(f_turns) u(turn)
             WHERE v_results[u.turn] = 0 AND p_steps[u.turn] = 1 HAVING count(*) > 0;
         END IF;
         DELETE FROM duroxide.message q USING duroxide.mailbox m

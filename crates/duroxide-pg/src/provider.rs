@@ -10,7 +10,7 @@ use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TimerTurn, TurnCommit,
 };
 
 use crate::error::Failure;
@@ -56,7 +56,7 @@ impl Provider for PostgresProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
-            successor: None,
+            ..TurnCommit::default()
         };
         self.store.commit(lock_token, &commit).await.map_err(during("ack_orchestration_item"))
     }
@@ -315,6 +315,14 @@ impl Provider for PostgresProvider {
 
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.store.commit_direct(&turn).await.map_err(during("commit_direct_turn"))
+    }
+
+    fn commits_timer_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        self.store.commit_timers(&turn).await.map_err(during("commit_timer_turn"))
     }
 
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {

@@ -74,6 +74,13 @@ impl Store {
         Ok(OrchestrationStatus::from_history(&deciding, custom))
     }
 
+    /// The key of an instance.
+    pub(crate) async fn key_of(&self, instance: &str) -> Result<Option<i64>, Failure> {
+        const READ: &str = "SELECT key FROM duroxide.instance WHERE id = $1";
+        let rows = self.pool.query(READ, &[&pack(instance)]).await?;
+        Ok(rows.first().map(|row| row.get(0)))
+    }
+
     /// Custom status and version, if newer than that (R8.100).
     pub(crate) async fn custom_status(
         &self,

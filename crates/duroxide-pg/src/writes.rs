@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duroxide_core::model::{Event, WorkItem};
-use duroxide_core::provider::{DirectTurn, Refusal, TurnCommit};
+use duroxide_core::provider::{DirectTurn, Refusal, TimerTurn, TurnCommit};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -47,6 +47,20 @@ impl Store {
     /// Removes a locked activity and commits the turn that has read its outcome (R8.142).
     pub(crate) async fn commit_direct(self: &Arc<Self>, turn: &DirectTurn) -> Result<(), Failure> {
         let draft = CommitDraft::of_direct(turn)?;
+        let bell = draft.can_be_waited_for().then(|| place_of(&turn.instance));
+        self.start_if_needed();
+        self.floor.run(Op::Commit(Box::new(draft)), bell).await
+    }
+
+    /// Removes timers that are held back and commits the turn that has read them (R8.150).
+    pub(crate) async fn commit_timers(self: &Arc<Self>, turn: &TimerTurn) -> Result<(), Failure> {
+        let key = match turn.incarnation {
+            // Fetches tell it, but whoever asks may not have fetched it.
+            0 => self.key_of(&turn.instance).await?,
+            key => Some(id_in(key)),
+        };
+        let key = key.ok_or_else(|| Refusal::NotAtRest(turn.instance.clone()))?;
+        let draft = CommitDraft::of_timers(turn, key)?;
         let bell = draft.can_be_waited_for().then(|| place_of(&turn.instance));
         self.start_if_needed();
         self.floor.run(Op::Commit(Box::new(draft)), bell).await

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use duroxide_core::model::{INITIAL_EXECUTION_ID, WorkItem};
+use duroxide_core::model::{Event, INITIAL_EXECUTION_ID, WorkItem};
 use duroxide_core::provider::{
     DispatcherCapabilityFilter, FetchedTurn, OrchestrationItem, Refusal, TagFilter,
 };
@@ -80,6 +80,19 @@ impl SqliteProvider {
         let lock = token::read_turn(lock_token).ok();
         let lock = lock.map(|(key, secret)| (Place::Turn(key), secret));
         Unclaimed { writer: &self.writer, lock }
+    }
+
+    /// Events of an execution.
+    pub(crate) async fn events(
+        &self,
+        instance: &str,
+        execution: u64,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        let id = instance.to_owned();
+        let read = move |c: Db<'_>| queries::history::from_event(c, &id, execution, from, limit);
+        self.readers.read(read).await
     }
 
     /// Reads the history into a turn. One that makes no sense is reported in it (R8.31).

@@ -42,7 +42,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
         return Ok(());
     }
     for mut due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
-        hidden::delete(tx.connection, &due)?;
+        hidden::delete(tx.connection, due.visible_at, due.seq)?;
         let Some(instance) = instances::by_key(tx.connection, due.instance)? else {
             long_texts::fetch(tx.connection, due.instance, &mut due.apart)?;
             tx.bury("", whole(due.payload, due.apart), NOBODY)?;

@@ -10,15 +10,15 @@ use duroxide_core::model::{Event, OrchestrationStatus, SystemStats, WorkItem};
 use duroxide_core::provider::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TimerTurn, TurnCommit,
 };
 
 use crate::error::Failure;
 use crate::long::Longs;
 use crate::ops::{
-    AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitDirect, CommitTurn,
-    Delta, EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions, RenewTurn,
-    RenewWork, StartInstance, WorkDraft,
+    AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitDirect, CommitTimers,
+    CommitTurn, Delta, EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions,
+    RenewTurn, RenewWork, StartInstance, WorkDraft,
 };
 use crate::store::SqliteProvider;
 use crate::{queries, token};
@@ -66,7 +66,7 @@ impl Provider for SqliteProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
-            successor: None,
+            ..TurnCommit::default()
         };
         self.commit(lock_token, &commit).await.map_err(during("ack_orchestration_item"))
     }
@@ -351,6 +351,15 @@ impl Provider for SqliteProvider {
         self.writer.run(op).await.map_err(during("commit_direct_turn"))
     }
 
+    fn commits_timer_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        let op = CommitTimers::of(turn).map_err(|refusal| refusal.during("commit_timer_turn"))?;
+        self.writer.run(op).await.map_err(during("commit_timer_turn"))
+    }
+
     async fn read_status(&self, instance: &str) -> Result<OrchestrationStatus, ProviderError> {
         let id = instance.to_owned();
         self.readers
@@ -377,19 +386,6 @@ impl Provider for SqliteProvider {
 impl SqliteProvider {
     async fn commit(&self, lock_token: &str, commit: &TurnCommit) -> Result<(), Failure> {
         self.writer.run(CommitTurn::of(lock_token, commit)?).await
-    }
-
-    async fn events(
-        &self,
-        instance: &str,
-        execution: u64,
-        from: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, Failure> {
-        let id = instance.to_owned();
-        self.readers
-            .read(move |c| queries::history::from_event(c, &id, execution, from, limit))
-            .await
     }
 }
 

@@ -100,7 +100,7 @@ fn first_turn(instance: &str) -> TurnCommit {
             execution_id: 1,
             activity_id: 5,
         }],
-        successor: None,
+        ..TurnCommit::default()
     }
 }
 

@@ -34,7 +34,7 @@ pub use management::{
 };
 pub use refusal::Refusal;
 pub use start::StartOutcome;
-pub use turn::{DirectTurn, FetchedTurn, RejectedCommit, TurnCommit};
+pub use turn::{DirectTurn, FetchedTurn, RejectedCommit, TimerTurn, TurnCommit};
 
 /// A store with two peek-lock queues.
 ///
@@ -305,6 +305,19 @@ pub trait Provider: Any + Send + Sync {
     /// the turn has seen it, and changes nothing (R8.142).
     async fn commit_direct_turn(&self, _turn: DirectTurn) -> Result<(), ProviderError> {
         Err(Refusal::NoDirectTurns.during("commit_direct_turn"))
+    }
+
+    /// Whether [`commit_timer_turn`](Self::commit_timer_turn) does anything, and timers are held back
+    /// as [`TurnCommit::timer_grace_ms`] says (R8.150).
+    fn commits_timer_turns(&self) -> bool {
+        false
+    }
+
+    /// Takes timers that are due and not visible yet out of the queue and commits the turn that has
+    /// read them, in one transaction; or refuses, if one of them is not there or the instance is not at
+    /// rest as the turn has seen it, and changes nothing (R8.150).
+    async fn commit_timer_turn(&self, _turn: TimerTurn) -> Result<(), ProviderError> {
+        Err(Refusal::NoTimerTurns.during("commit_timer_turn"))
     }
 
     /// Whether [`start_instance`](Self::start_instance) decides in one transaction (R6.88).

@@ -31,6 +31,10 @@ pub enum Refusal {
     NoSuccessors,
     /// A store that does not commit turns together with outcomes: R8.142.
     NoDirectTurns,
+    /// A store that does not commit turns together with timers: R8.150.
+    NoTimerTurns,
+    /// A timer that is not due, or whose message is not waiting for its time (any more): R8.150.
+    NotHeldBack,
     /// Something has happened or may happen to the instance that its turn does not know of: R8.142.
     NotAtRest(String),
     /// Only activities go to the worker queue.
@@ -90,6 +94,10 @@ impl Refusal {
                 "this store takes outcomes as messages; see Provider::commits_direct_turns"
                     .to_owned()
             }
+            Self::NoTimerTurns => {
+                "this store shows timers itself; see Provider::commits_timer_turns".to_owned()
+            }
+            Self::NotHeldBack => "a timer is not due, or is not held back any more".to_owned(),
             Self::NotAtRest(instance) => {
                 format!("instance {instance} is locked, has messages, or has gone on meanwhile")
             }

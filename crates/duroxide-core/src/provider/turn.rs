@@ -58,12 +58,26 @@ pub struct TurnCommit {
     pub metadata: ExecutionMetadata,
     /// Activities to take out of the worker queue.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    /// How much later than at their time the timers among the messages become visible: whoever commits
+    /// this means to fire them itself, by [`commit_timer_turn`](super::Provider::commit_timer_turn)
+    /// (R8.150). 0 where the store does not take such turns.
+    pub timer_grace_ms: u64,
     /// The first turn of the next execution, if that has run already. It is stored right after this
     /// one, in the same transaction, and no message has to begin it (R8.140).
     pub successor: Option<Box<TurnCommit>>,
 }
 
 impl TurnCommit {
+    /// When a message of this turn becomes visible, if that is not at once (R8.53, R8.150).
+    pub fn due_at(&self, message: &WorkItem) -> Option<u64> {
+        match message {
+            WorkItem::TimerFired { fire_at_ms, .. } => {
+                Some(fire_at_ms.saturating_add(self.timer_grace_ms))
+            }
+            _ => None,
+        }
+    }
+
     /// This turn and those after it, for stores that commit them together. Their executions follow
     /// one another (R8.140).
     pub fn turns(&self) -> Result<Vec<&Self>, Refusal> {
@@ -90,6 +104,24 @@ pub struct DirectTurn {
     pub last_event_id: u64,
     /// The time of that event.
     pub last_event_at_ms: u64,
+    /// The turn.
+    pub commit: TurnCommit,
+}
+
+/// A turn that has read timers as they became due, before the store has shown their messages, to be
+/// stored as these are taken out (R8.150).
+#[derive(Debug, Clone)]
+pub struct TimerTurn {
+    /// The instance whose turn this is.
+    pub instance: String,
+    /// Which of those that had its name it is, as a fetch has told (R8.143); 0 if that is not known.
+    pub incarnation: u64,
+    /// Id of the last event of its current execution, as the turn has seen it.
+    pub last_event_id: u64,
+    /// The time of that event.
+    pub last_event_at_ms: u64,
+    /// The messages it has read, all of them `TimerFired`, as they were queued.
+    pub timers: Vec<WorkItem>,
     /// The turn.
     pub commit: TurnCommit,
 }

@@ -77,7 +77,9 @@ fn plain_id<'a>(turn: &'a TurnDraft, done: Option<&'a ActivityDone>) -> Option<O
 }
 
 fn commit_call(draft: &CommitDraft) -> Option<Call<'_>> {
-    let ([turn], done) = (&draft.turns[..], draft.activity()) else { return None };
+    let ([turn], done, None) = (&draft.turns[..], draft.activity(), draft.timers()) else {
+        return None;
+    };
     let mut call = Call::new(COMMIT);
     call.add(plain_id(turn, done)?).add(draft.key()).add(draft.secret);
     call.add(done.map(|done| done.seq)).add(done.map(|done| done.secret));

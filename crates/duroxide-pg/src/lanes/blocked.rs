@@ -49,7 +49,7 @@ impl Op {
                     ids.extend(turn.parent.as_deref());
                     ids.extend(turn.cancelled.iter().map(|gone| gone.instance.as_str()));
                 }
-                ids.extend(draft.activity().map(|done| done.instance.as_str()));
+                ids.extend(draft.seen_at_rest());
             }
             Self::Renew { .. } | Self::Abandon { .. } => {}
         }

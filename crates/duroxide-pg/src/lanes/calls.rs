@@ -231,8 +231,10 @@ fn commit_verdict(op: &Op, answers: &[(i16, Option<i64>)]) -> Result<(), Failure
 
 /// What a function's answer means for an op.
 pub(super) fn op_verdict(op: &Op, code: i16) -> Result<(), Failure> {
-    match (code, commit_of(op).and_then(CommitDraft::activity)) {
-        (4, Some(done)) => Err(Refusal::NotAtRest(unpack(done.instance.clone())).into()),
+    let at_rest = commit_of(op).and_then(CommitDraft::seen_at_rest);
+    match (code, at_rest) {
+        (4, Some(instance)) => Err(Refusal::NotAtRest(unpack(instance.to_owned())).into()),
+        (5, _) => Err(Refusal::NotHeldBack.into()),
         _ => lock_verdict(code),
     }
 }

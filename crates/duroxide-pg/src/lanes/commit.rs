@@ -1,7 +1,7 @@
 //! Turns about to be committed, serialised by whoever commits them.
 
 use duroxide_core::model::WorkItem;
-use duroxide_core::provider::{DirectTurn, Refusal, TurnCommit};
+use duroxide_core::provider::{DirectTurn, Refusal, TimerTurn, TurnCommit};
 use uuid::Uuid;
 
 use crate::drafts::{MessageDraft, WorkDraft};
@@ -28,6 +28,8 @@ pub(super) enum Right {
     Lock(i64),
     /// The lock on an activity (R8.142).
     Activity(ActivityDone),
+    /// Timers that are held back (R8.150).
+    Timers(TimersDue),
 }
 
 /// An activity whose outcome a turn has read.
@@ -38,6 +40,17 @@ pub(super) struct ActivityDone {
     /// Whose it is, and the last event it has, by id and time.
     pub(super) instance: String,
     pub(super) last_event: (i64, i64),
+}
+
+/// Timers that a turn has read before they were shown.
+#[derive(Debug)]
+pub(super) struct TimersDue {
+    /// Whose they are, and the last event it has, by id and time.
+    pub(super) key: i64,
+    pub(super) instance: String,
+    pub(super) last_event: (i64, i64),
+    /// When they are due, and their messages.
+    pub(super) timers: Vec<(i64, String)>,
 }
 
 /// One turn, as it is stored.
@@ -98,23 +111,60 @@ impl CommitDraft {
         Ok(Self { right, secret, turns: drafts_of(&turn.commit)? })
     }
 
+    /// The same for a turn that comes with its timers.
+    pub(crate) fn of_timers(turn: &TimerTurn, key: i64) -> Result<Self, Refusal> {
+        let timer = |timer: &WorkItem| {
+            let due = due_time(timer).ok_or(Refusal::NotHeldBack)?;
+            Ok((due, MessageDraft::of(timer)?.payload))
+        };
+        let timers = turn.timers.iter().map(timer).collect::<Result<Vec<_>, Refusal>>()?;
+        if timers.is_empty() {
+            return Err(Refusal::NotHeldBack);
+        }
+        let due = TimersDue {
+            key,
+            instance: pack(&turn.instance).into_owned(),
+            last_event: (id_in(turn.last_event_id), ms_in(turn.last_event_at_ms)),
+            timers,
+        };
+        let (right, secret) = (Right::Timers(due), token::fresh_secret());
+        Ok(Self { right, secret, turns: drafts_of(&turn.commit)? })
+    }
+
     /// Whether a client can wait for what it changes (R8.134).
     pub(crate) fn can_be_waited_for(&self) -> bool {
         self.turns.iter().any(TurnDraft::can_be_waited_for)
     }
 
+    /// The instance, if the turn ran without a lock.
+    pub(super) fn seen_at_rest(&self) -> Option<&str> {
+        match &self.right {
+            Right::Lock(_) => None,
+            Right::Activity(done) => Some(&done.instance),
+            Right::Timers(due) => Some(&due.instance),
+        }
+    }
+
     /// The activity that comes with it.
     pub(super) fn activity(&self) -> Option<&ActivityDone> {
         match &self.right {
-            Right::Lock(_) => None,
             Right::Activity(done) => Some(done),
+            Right::Lock(_) | Right::Timers(_) => None,
+        }
+    }
+
+    /// The timers that come with it.
+    pub(super) fn timers(&self) -> Option<&TimersDue> {
+        match &self.right {
+            Right::Timers(due) => Some(due),
+            Right::Lock(_) | Right::Activity(_) => None,
         }
     }
 
     /// The key of the instance, if that is known: else the activity tells.
     pub(super) fn key(&self) -> Option<i64> {
         match self.right {
-            Right::Lock(key) => Some(key),
+            Right::Lock(key) | Right::Timers(TimersDue { key, .. }) => Some(key),
             Right::Activity(_) => None,
         }
     }
@@ -127,8 +177,9 @@ fn drafts_of(commit: &TurnCommit) -> Result<Vec<TurnDraft>, Refusal> {
 impl TurnDraft {
     fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
         let work = commit.worker_items.iter().map(WorkDraft::of).collect::<Result<_, _>>()?;
-        let message =
-            |item| Ok(TimedMessage { draft: MessageDraft::of(item)?, due: due_time(item) });
+        let message = |item| {
+            Ok(TimedMessage { draft: MessageDraft::of(item)?, due: commit.due_at(item).map(ms_in) })
+        };
         let messages = commit.orchestrator_items.iter().map(message).collect::<Result<_, _>>()?;
         let delta = Delta::of(commit.execution_id, &commit.history_delta)?;
         let change = |(key, set): (&&str, &Option<(&str, u64)>)| {

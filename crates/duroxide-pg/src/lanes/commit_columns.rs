@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::call::Call;
 use super::calls::Terms;
-use super::commit::{ActivityDone, CancelDraft, CommitDraft, TimedMessage, TurnDraft};
+use super::commit::{ActivityDone, CancelDraft, CommitDraft, TimedMessage, TimersDue, TurnDraft};
 use crate::drafts::WorkDraft;
 use crate::events::EventColumns;
 use crate::numbers::id_in;
@@ -14,7 +14,8 @@ use crate::numbers::id_in;
 const COMMIT: &str = "SELECT * FROM duroxide.commit_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
      $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
-     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63)";
+     $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63, $64, $65, $66, $67,
+     $68, $69, $70, $71, $72)";
 
 /// One of the turns of a call.
 struct Entry<'a> {
@@ -37,6 +38,7 @@ pub(super) fn commit_call<'a>(drafts: &[&'a CommitDraft], terms: Terms) -> Call<
     add_rights(&mut call, &entries);
     add_turns(&mut call, &turns, &ids);
     add_direct(&mut call, &entries);
+    add_timers(&mut call, &entries);
     let events = EventColumns::of(turns.iter().flat_map(|turn| &turn.events));
     call.add(places(&turns, |turn| turn.events.len()));
     call.add(events.ids).add(events.sources).add(events.times).add(events.stamps);
@@ -94,6 +96,29 @@ fn add_direct<'a>(call: &mut Call<'a>, entries: &[Entry<'a>]) {
     call.add(all.iter().map(|(_, _, execution)| *execution).collect::<Vec<_>>());
     call.add(all.iter().map(|(_, done, _)| done.last_event.0).collect::<Vec<_>>());
     call.add(all.iter().map(|(_, done, _)| done.last_event.1).collect::<Vec<_>>());
+}
+
+/// The timers that turns have read, and what these have seen; each for all turns that follow.
+fn add_timers<'a>(call: &mut Call<'a>, entries: &[Entry<'a>]) {
+    let fired = |(place, entry): (i32, &Entry<'a>)| {
+        let execution_id = entry.draft.turns.first()?.execution_id;
+        let first = place - entry.step + 1;
+        Some((place, first, entry.draft.timers()?, id_in(execution_id)))
+    };
+    let all: Vec<(i32, i32, &'a TimersDue, i64)> = (1..).zip(entries).filter_map(fired).collect();
+    call.add(all.iter().map(|(place, ..)| *place).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, first, ..)| *first).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, _, due, _)| due.instance.as_str()).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, _, _, execution)| *execution).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, _, due, _)| due.last_event.0).collect::<Vec<_>>());
+    call.add(all.iter().map(|(_, _, due, _)| due.last_event.1).collect::<Vec<_>>());
+    let firsts = || all.iter().filter(|(place, first, ..)| place == first);
+    let timers = || {
+        firsts().flat_map(|(place, _, due, _)| due.timers.iter().map(move |timer| (*place, timer)))
+    };
+    call.add(timers().map(|(place, _)| place).collect::<Vec<_>>());
+    call.add(timers().map(|(_, (due, _))| *due).collect::<Vec<_>>());
+    call.add(timers().map(|(_, (_, payload))| payload.as_str()).collect::<Vec<_>>());
 }
 
 fn add_work<'a>(call: &mut Call<'a>, turns: &[&'a TurnDraft], ids: &Ids<'a>) {

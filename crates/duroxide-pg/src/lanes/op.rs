@@ -96,6 +96,7 @@ impl Op {
             Self::Commit(draft) => Some(match &draft.right {
                 Right::Lock(key) => (Queue::Turns, *key),
                 Right::Activity(done) => (Queue::Work, done.seq),
+                Right::Timers(due) => (Queue::Turns, due.key),
             }),
             Self::Ack { seq, .. } => Some((Queue::Work, *seq)),
             Self::Renew { lock, .. } | Self::Abandon { lock, .. } => Some((lock.queue, lock.place)),
@@ -124,6 +125,9 @@ impl Op {
                 Right::Lock(key) => Call::new(TURN).with(*key).with(draft.secret),
                 Right::Activity(done) => {
                     Call::new(DIRECT).with(done.instance.as_str()).with(draft.secret)
+                }
+                Right::Timers(due) => {
+                    Call::new(DIRECT).with(due.instance.as_str()).with(draft.secret)
                 }
             }),
             Self::Ack { seq, .. } => Some(Call::new(WORK).with(*seq)),

@@ -17,11 +17,17 @@ use crate::tx::Tx;
 pub(crate) struct CommitDirect {
     seq: i64,
     secret: Secret,
-    instance: String,
-    execution: u64,
-    /// Id and time.
-    last_event: (u64, u64),
+    seen: Seen,
     turns: Turns,
+}
+
+/// What a turn without a lock has seen.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) instance: String,
+    pub(super) execution: u64,
+    /// Id and time.
+    pub(super) last_event: (u64, u64),
 }
 
 impl CommitDirect {
@@ -30,11 +36,14 @@ impl CommitDirect {
         let (seq, secret) = token::read_work(&turn.work_token)?;
         let (execution, turns) = (turn.commit.execution_id, Turns::of(&turn.commit)?);
         let last_event = (turn.last_event_id, turn.last_event_at_ms);
-        Ok(Self { seq, secret, instance: turn.instance, execution, last_event, turns })
+        let seen = Seen { instance: turn.instance, execution, last_event };
+        Ok(Self { seq, secret, seen, turns })
     }
+}
 
+impl Seen {
     /// The instance, if it is as the turn has seen it and nobody is about to change that.
-    fn at_rest(&self, tx: &mut Tx<'_>, key: i64) -> Sql<Option<Instance>> {
+    pub(super) fn at_rest(&self, tx: &mut Tx<'_>, key: i64) -> Result<Instance, OpError> {
         let c = tx.connection;
         let is_free = match mailboxes::get(c, key)? {
             // Of a lock that ran out only what it leaves counts.
@@ -44,14 +53,18 @@ impl CommitDirect {
             mailbox => mailbox.is_none_or(|mailbox| mailbox.state == State::Resting),
         };
         if !is_free || tx.has_overdue(key)? {
-            return Ok(None);
+            return Err(self.refused());
         }
         let instance = instances::by_key(c, key)?.filter(|instance| {
             let execution = instance.identity.as_ref().map(|identity| identity.execution);
             instance.id == self.instance && execution == Some(self.execution)
         });
         let end = history::end(c, key, self.execution)?;
-        Ok(instance.filter(|_| end == self.last_event))
+        instance.filter(|_| end == self.last_event).ok_or_else(|| self.refused())
+    }
+
+    pub(super) fn refused(&self) -> OpError {
+        Refusal::NotAtRest(self.instance.clone()).into()
     }
 }
 
@@ -60,15 +73,17 @@ impl Op for CommitDirect {
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
         let row = check_lock(tx, self.seq, &self.secret)?;
-        let instance = self.at_rest(tx, row.instance)?;
-        let instance = instance.ok_or_else(|| Refusal::NotAtRest(self.instance.clone()))?;
+        let instance = self.seen.at_rest(tx, row.instance)?;
         let turns = self.turns.check(tx, instance.key)?;
         work::delete(tx.connection, self.seq)?;
         if let Some(session) = &row.session {
             sessions::touch(tx.connection, session, tx.now)?; // R8.85
         }
-        // What is left of a lock that ran out goes, as with any commit.
-        let open = |tx: &mut Tx<'_>, own: &Instance| mailboxes::delete(tx.connection, own.key);
         Ok(record_all(tx, instance, turns, open)?)
     }
+}
+
+/// What is left of a lock that ran out goes, as with any commit.
+pub(super) fn open(tx: &mut Tx<'_>, own: &Instance) -> Sql<()> {
+    mailboxes::delete(tx.connection, own.key)
 }

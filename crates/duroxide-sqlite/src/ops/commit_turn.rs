@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use duroxide_core::model::{Event, EventKind, WorkItem};
+use duroxide_core::model::{Event, EventKind};
 use duroxide_core::provider::{
     ExecutionMetadata, Refusal, ScheduledActivityIdentifier, TurnCommit,
 };
@@ -119,7 +119,7 @@ impl TurnDraft {
         let work = work.collect::<Result<_, _>>()?;
         let mut metadata = commit.metadata.clone();
         let long_output = longs.take(&mut metadata.output);
-        let message = |item| Ok((MessageDraft::of(item, longs)?, due_time(item)));
+        let message = |item| Ok((MessageDraft::of(item, longs)?, commit.due_at(item)));
         Ok(Self {
             execution: commit.execution_id,
             events,
@@ -356,11 +356,4 @@ pub(super) fn check_lock(tx: &Tx<'_>, key: i64, secret: &Secret) -> Result<Mailb
 
 fn key_of(tx: &mut Tx<'_>, own: &Instance, id: &str) -> Sql<i64> {
     if id == own.id { Ok(own.key) } else { Ok(tx.instance(id)?.key) }
-}
-
-fn due_time(item: &WorkItem) -> Option<u64> {
-    match item {
-        WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
-        _ => None,
-    }
 }

@@ -20,7 +20,7 @@ use crate::tx::Tx;
 pub(crate) struct MessageDraft {
     pub(crate) instance: String,
     kind: Kind,
-    payload: String,
+    pub(super) payload: String,
     long: Option<Arc<Long>>,
     /// The instance whose child it begins.
     parent: Option<String>,

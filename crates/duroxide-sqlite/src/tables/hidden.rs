@@ -71,12 +71,8 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
     )
 }
 
-pub(crate) fn delete(c: Db<'_>, due: &Due) -> Sql<()> {
-    run(
-        c,
-        "DELETE FROM hidden WHERE visible_at = ?1 AND seq = ?2",
-        params![due.visible_at, due.seq],
-    )?;
+pub(crate) fn delete(c: Db<'_>, visible_at: i64, seq: i64) -> Sql<()> {
+    run(c, "DELETE FROM hidden WHERE visible_at = ?1 AND seq = ?2", [visible_at, seq])?;
     Ok(())
 }
 
@@ -84,6 +80,23 @@ pub(crate) fn delete(c: Db<'_>, due: &Due) -> Sql<()> {
 pub(crate) fn is_any_due(c: Db<'_>, now: u64) -> Sql<bool> {
     let sql = "SELECT 1 FROM hidden WHERE visible_at <= ?1 LIMIT 1";
     Ok(first(c, sql, [ms_in(now)], |_| Ok(()))?.is_some())
+}
+
+/// Where a message of this instance is that becomes visible then or later and was never fetched.
+pub(crate) fn untried(
+    c: Db<'_>,
+    instance: i64,
+    from: u64,
+    payload: &str,
+) -> Sql<Option<(i64, i64)>> {
+    first(
+        c,
+        "SELECT visible_at, seq FROM hidden INDEXED BY hidden_instance
+         WHERE instance = ?1 AND visible_at >= ?2 AND attempts = 0 AND payload = ?3
+         ORDER BY visible_at, seq LIMIT 1",
+        params![instance, ms_in(from), payload],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
 }
 
 /// Whether a message of this instance is due.

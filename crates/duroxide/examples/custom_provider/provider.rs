@@ -62,7 +62,7 @@ impl Provider for TableStore {
             orchestrator_items,
             metadata,
             cancelled_activities,
-            successor: None,
+            ..TurnCommit::default()
         };
         self.commit_turn(lock_token, commit).await.map_err(|rejected| rejected.error)
     }

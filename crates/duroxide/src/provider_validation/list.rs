@@ -448,6 +448,14 @@ macro_rules! __provider_validations {
                 G only_who_has_the_activity_commits_its_turn,
                 G an_outcome_with_its_turn_or_neither,
             }
+            timer_turns {
+                G timers_are_held_back_as_asked,
+                G a_timer_and_its_turn_are_one_commit,
+                G a_timer_turn_may_be_any_turn,
+                G only_an_instance_at_rest_takes_a_timer_turn,
+                G only_timers_that_are_due_and_held_back_are_fired,
+                G a_timer_with_its_turn_or_neither,
+            }
             starting {
                 G an_id_that_is_taken_is_not_started,
                 G a_start_that_is_not_due_takes_the_id,

@@ -60,6 +60,7 @@ pub mod several_at_once;
 pub mod tried;
 pub mod succession;
 pub mod direct_turns;
+pub mod timer_turns;
 pub mod starting;
 pub mod two_providers;
 pub mod differential;

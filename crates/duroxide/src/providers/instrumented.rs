@@ -1,5 +1,7 @@
 //! Measures any store: how long its operations take, and how they fail (R9.30).
 
+mod watch;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use self::watch::Watch;
 use super::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit, WorkItem,
+    SessionFetchConfig, StartOutcome, TagFilter, TimerTurn, TurnCommit, WorkItem,
 };
 use crate::runtime::observability::MetricsProvider;
 use crate::runtime::observability::health::StoreHealth;
-use crate::runtime::observability::labels::provider_error_type;
 use duroxide_core::model::{Event, OrchestrationStatus, SystemStats};
 
 /// A store that forwards every call and measures the important ones.
@@ -86,24 +88,6 @@ impl InstrumentedProvider {
         Watch {
             operation,
             running: self.metrics.as_deref().map(|metrics| (metrics, Instant::now())),
-        }
-    }
-}
-
-/// A measurement under way. Dropped before its stop, as by a shutdown, it counts for nothing.
-struct Watch<'a> {
-    operation: &'static str,
-    running: Option<(&'a MetricsProvider, Instant)>,
-}
-
-impl Watch<'_> {
-    fn stop(self, error: Option<&ProviderError>) {
-        let Some((metrics, began_at)) = self.running else { return };
-        let status = if error.is_some() { "error" } else { "success" };
-        let seconds = began_at.elapsed().as_secs_f64();
-        metrics.record_provider_operation(self.operation, seconds, status);
-        if let Some(error) = error {
-            metrics.record_provider_error(self.operation, provider_error_type(error));
         }
     }
 }
@@ -364,6 +348,19 @@ impl Provider for InstrumentedProvider {
 
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.measure("ack_orchestration_item", self.inner.commit_direct_turn(turn)).await
+    }
+
+    fn commits_timer_turns(&self) -> bool {
+        self.inner.commits_timer_turns()
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        let watch = self.start("ack_orchestration_item");
+        let result = self.inner.commit_timer_turn(turn).await;
+        // A refusal is no error: the timer goes its usual way.
+        watch.stop(result.as_ref().err().filter(|error| error.is_retryable()));
+        self.note("ack_orchestration_item", result.as_ref().err());
+        result
     }
 
     fn decides_starts(&self) -> bool {

@@ -5,6 +5,8 @@
 //! called last, and goes first; otherwise none would be left where many begin before the first is
 //! answered. Nobody keeps a place that way for longer than a while.
 
+mod timers;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,16 +14,21 @@ use std::time::Duration;
 use duroxide_core::model::KvEntry;
 use duroxide_core::replay::Suspended;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::observability::MetricsProvider;
 use super::options::{WarmMode, WarmOptions};
+
+pub(crate) use self::timers::OwnTimers;
 
 /// What a runtime keeps.
 pub(crate) struct WarmInstances {
     options: WarmOptions,
     metrics: Arc<MetricsProvider>,
     kept: Mutex<Kept>,
+    /// An instance came whose timer is due before all others.
+    sooner: Notify,
 }
 
 /// An instance between two turns.
@@ -31,6 +38,8 @@ pub(crate) struct Warm {
     pub(crate) kv_snapshot: HashMap<String, KvEntry>,
     /// Which of those that had its name it is.
     pub(crate) incarnation: u64,
+    /// Its timers that are ours to fire.
+    pub(crate) timers: OwnTimers,
 }
 
 impl Warm {
@@ -38,7 +47,8 @@ impl Warm {
         let entry = |(key, entry): (&String, &KvEntry)| {
             size_of::<(String, KvEntry)>() + key.len() + entry.value.len()
         };
-        self.suspended.bytes() + self.kv_snapshot.iter().map(entry).sum::<usize>()
+        let values = self.kv_snapshot.iter().map(entry).sum::<usize>();
+        self.suspended.bytes() + values + self.timers.bytes()
     }
 }
 
@@ -51,13 +61,15 @@ struct Kept {
     /// By the order in which they were kept: those that wait for work, since when, and the others.
     at_work: BTreeMap<u64, (Instant, String)>,
     others: BTreeMap<u64, String>,
+    /// Those that have timers of ours, by the first of these.
+    due: BTreeMap<(u64, u64), String>,
     next: u64,
     bytes: usize,
 }
 
 impl WarmInstances {
     pub(crate) fn new(options: WarmOptions, metrics: Arc<MetricsProvider>) -> Self {
-        Self { options, metrics, kept: Mutex::default() }
+        Self { options, metrics, kept: Mutex::default(), sooner: Notify::new() }
     }
 
     /// Whether anything is kept at all.
@@ -68,6 +80,29 @@ impl WarmInstances {
     /// Whether each turn is checked against a replay.
     pub(crate) fn compares(&self) -> bool {
         self.options.mode == WarmMode::Compare
+    }
+
+    /// Whether one more can be kept without another having to go.
+    pub(crate) fn has_room(&self) -> bool {
+        let WarmOptions { max_instances, max_bytes, .. } = self.options;
+        self.locked(|kept| kept.by_instance.len() < max_instances && kept.bytes < max_bytes)
+    }
+
+    /// When the first timer is due that is ours to fire.
+    pub(crate) fn first_due_at(&self) -> Option<u64> {
+        self.locked(|kept| kept.due.first_key_value().map(|((at, _), _)| *at))
+    }
+
+    /// Waits until that may have become sooner.
+    pub(crate) async fn sooner(&self) {
+        self.sooner.notified().await;
+    }
+
+    /// Takes out the instance whose timer is due first, if one is and is not too late to be fired.
+    pub(crate) fn take_due(&self, now_ms: u64) -> Option<(String, Warm)> {
+        let found = self.locked(|kept| kept.take_due(now_ms))?;
+        self.metrics.record_warm_lookup(true);
+        Some(found)
     }
 
     /// Takes an instance out, if what was kept is its state after this event. Whatever else was kept
@@ -118,11 +153,14 @@ impl WarmInstances {
     /// Keeps an instance until its next turn, or until there is no room.
     pub(crate) fn keep(&self, instance: &str, warm: Warm) {
         // Dropped outside the lock, as above.
-        let (_outdated, evicted) = self.locked(|kept| {
+        let (_outdated, evicted, is_sooner) = self.locked(|kept| {
             let outdated = kept.remove(instance);
-            kept.insert(instance, warm);
-            (outdated, kept.shrink(&self.options))
+            let is_sooner = kept.insert(instance, warm);
+            (outdated, kept.shrink(&self.options), is_sooner)
         });
+        if is_sooner {
+            self.sooner.notify_one();
+        }
         self.metrics.record_warm_evictions(evicted.len() as u64);
         self.metrics.set_warm_bytes(self.locked(|kept| kept.bytes as u64));
     }
@@ -139,8 +177,10 @@ impl Kept {
         })
     }
 
-    fn insert(&mut self, instance: &str, warm: Warm) {
+    /// Whether its timer is due before all others.
+    fn insert(&mut self, instance: &str, warm: Warm) -> bool {
         let age = self.next;
+        let due_at = warm.timers.first_due_at();
         self.next += 1;
         self.bytes += warm.bytes();
         if warm.suspended.waits_for_work() {
@@ -149,12 +189,39 @@ impl Kept {
             self.others.insert(age, instance.to_owned());
         }
         self.by_instance.insert(instance.to_owned(), (age, warm));
+        let Some(due_at) = due_at else { return false };
+        self.due.insert((due_at, age), instance.to_owned());
+        self.due.first_key_value().is_some_and(|(first, _)| *first == (due_at, age))
+    }
+
+    fn take_due(&mut self, now_ms: u64) -> Option<(String, Warm)> {
+        while let Some(first) = self.due.first_entry() {
+            if now_ms < first.key().0 {
+                return None;
+            }
+            let ((_, age), instance) = first.remove_entry();
+            let Some((_, warm)) = self.by_instance.get_mut(&instance) else { continue };
+            let bytes = warm.timers.bytes();
+            warm.timers.forget_late(now_ms);
+            self.bytes = self.bytes.saturating_sub(bytes - warm.timers.bytes());
+            match warm.timers.first_due_at() {
+                Some(at) if at <= now_ms => {
+                    return self.remove(&instance).map(|warm| (instance, warm));
+                }
+                Some(at) => drop(self.due.insert((at, age), instance)),
+                None => {}
+            }
+        }
+        None
     }
 
     fn remove(&mut self, instance: &str) -> Option<Warm> {
         let (age, warm) = self.by_instance.remove(instance)?;
         self.at_work.remove(&age);
         self.others.remove(&age);
+        if let Some(due_at) = warm.timers.first_due_at() {
+            self.due.remove(&(due_at, age));
+        }
         self.bytes = self.bytes.saturating_sub(warm.bytes());
         Some(warm)
     }
@@ -224,7 +291,12 @@ mod tests {
             system_calls: None,
             foreign_wait: Default::default(),
         });
-        Warm { suspended: suspended.unwrap(), kv_snapshot: HashMap::new(), incarnation: 7 }
+        Warm {
+            suspended: suspended.unwrap(),
+            kv_snapshot: HashMap::new(),
+            incarnation: 7,
+            timers: OwnTimers::default(),
+        }
     }
 
     fn store(max_instances: usize, max_bytes: usize) -> WarmInstances {
@@ -272,6 +344,37 @@ mod tests {
         tokio::time::advance(PREFERRED * 2).await;
         assert_eq!(kept(&store, &["7w"]), ["5w", "7w"]);
         assert_eq!(kept(&store, &["8e"]), ["7w", "8e"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r1_67_who_has_a_timer_that_is_due_is_taken_out_unless_it_is_late() {
+        let store = store(3, usize::MAX);
+        let keep = |name: &str, fire_at_ms: &[u64]| {
+            let timer = |fire_at_ms: &u64| WorkItem::TimerFired {
+                instance: name.to_owned(),
+                execution_id: 1,
+                id: *fire_at_ms,
+                fire_at_ms: *fire_at_ms,
+            };
+            let set: Vec<WorkItem> = fire_at_ms.iter().map(timer).collect();
+            store.keep(name, Warm { timers: OwnTimers::set_by(&set), ..waiting(name, "event") });
+        };
+        let taken = |now_ms| store.take_due(now_ms).map(|(instance, _)| instance);
+        keep("a", &[300]);
+        keep("b", &[200, 900]);
+        keep("c", &[100]);
+        assert_eq!((store.first_due_at(), store.has_room()), (Some(100), false));
+        assert_eq!((taken(99), taken(100), taken(100)), (None, Some("c".into()), None));
+        // The first of b is late; it stays for the second.
+        assert_eq!((taken(310), taken(310)), (Some("a".into()), None));
+        assert_eq!((store.first_due_at(), store.has_room()), (Some(900), true));
+        assert_eq!(taken(900), Some("b".into()));
+        assert_eq!((store.first_due_at(), store.locked(|kept| kept.bytes)), (None, 0));
+        // Whoever goes takes its timers along.
+        ["d", "e", "f", "g"].iter().for_each(|name| keep(name, &[1_000]));
+        store.forget("e");
+        assert_eq!((taken(1_000), taken(1_000)), (Some("f".into()), Some("g".into())));
+        assert_eq!((taken(1_000), store.locked(|kept| kept.due.len())), (None, 0));
     }
 
     #[tokio::test(start_paused = true)]

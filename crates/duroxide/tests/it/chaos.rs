@@ -95,6 +95,7 @@ async fn survives(seed: u64, per_mille: u64, for_good: bool) {
         if letter != "c" {
             faults.take_successors(); // R1.39, with the turns one by one for a while.
             faults.take_direct_turns(); // R1.64
+            faults.take_timer_turns(); // R1.67
         }
         let store = |store| FaultyProvider::wrap(store, &faults);
         let world = cast(&memory).through(store).start().await;

@@ -9,6 +9,7 @@ mod messages;
 mod children;
 mod detached;
 mod direct_turns;
+mod timer_turns;
 mod continue_as_new;
 mod succession;
 mod suspects;

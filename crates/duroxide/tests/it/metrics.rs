@@ -119,7 +119,9 @@ async fn r9_23_turns_and_age_are_right_after_a_restart() {
     assert_eq!(counters(&numbers, "duroxide_orchestration_completions"), [counted(end, 1)]);
     let duration = "duroxide_orchestration_duration_seconds{orchestration_name=Main,\
                     status=success,version=1.0.0}";
-    assert_eq!(histogram(&numbers, duration), [80.0]);
+    // The timer that the first has left may be late by its grace (R1.67).
+    let took = histogram(&numbers, duration);
+    assert!(took.len() == 1 && (80.0..80.06).contains(&took[0]), "{took:?}");
     second.finish().await;
 }
 

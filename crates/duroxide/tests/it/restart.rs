@@ -43,6 +43,7 @@ async fn killed_at(call: usize, end: Fault, in_few_commits: bool) -> bool {
     if in_few_commits {
         faults.take_successors(); // R1.39
         faults.take_direct_turns(); // R1.64
+        faults.take_timer_turns(); // R1.67
     }
     faults.crash_at(call, end);
     let first = cast(world().through(|store| FaultyProvider::wrap(store, &faults))).start().await;

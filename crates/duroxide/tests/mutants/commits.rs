@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use duroxide::EventKind;
 use duroxide::providers::memory::WorkSnapshot;
 use duroxide::providers::{
-    DirectTurn, Provider, ProviderError, ScheduledActivityIdentifier, TurnCommit, WorkItem,
+    DirectTurn, Provider, ProviderError, ScheduledActivityIdentifier, TimerTurn, TurnCommit,
+    WorkItem,
 };
 
 use super::list::Mutant;
@@ -91,6 +92,37 @@ impl MutantProvider {
         self.inner.commit_direct_turn(turn).await
     }
 
+    pub(super) async fn wrong_timer_turn(&self, mut turn: TimerTurn) -> Result<(), ProviderError> {
+        match self.mutant {
+            Some(Mutant::LosesTimerTurn) => {
+                let execution_id = turn.commit.execution_id;
+                turn.commit = TurnCommit { execution_id, ..TurnCommit::default() };
+            }
+            Some(Mutant::TakesBlindTimerTurns) => {
+                if let Some(last) = self.inner.read(&turn.instance).await?.last() {
+                    turn.last_event_id = last.event_id;
+                    turn.last_event_at_ms = last.timestamp_ms;
+                }
+            }
+            Some(Mutant::ConfusesLivesOfTimers) => turn.incarnation = 0,
+            Some(Mutant::OverlooksEarlyTimers) => {
+                let now = self.inner.store_time_ms().unwrap_or_default();
+                let is_due = |timer: &WorkItem| !matches!(timer, WorkItem::TimerFired { fire_at_ms, .. } if now < *fire_at_ms);
+                turn.timers.retain(is_due);
+            }
+            _ => {}
+        }
+        let timers = turn.timers.clone();
+        self.inner.commit_timer_turn(turn).await?;
+        if self.is(Mutant::FiresTimersTwice) {
+            let later = Some(std::time::Duration::from_secs(3600));
+            for timer in timers {
+                self.inner.enqueue_for_orchestrator(timer, later).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Loses parts of a commit.
     fn lose(&self, commit: &mut TurnCommit) {
         let metadata = &mut commit.metadata;
@@ -98,6 +130,7 @@ impl MutantProvider {
             Some(Mutant::LosesLastEvent) => drop(commit.history_delta.pop()),
             Some(Mutant::LosesWork) => commit.worker_items.clear(),
             Some(Mutant::LosesSuccessor) => commit.successor = None,
+            Some(Mutant::HoldsNoTimersBack) => commit.timer_grace_ms = 0,
             Some(Mutant::LosesMessages) => commit.orchestrator_items.clear(),
             Some(Mutant::LosesIdentity) => metadata.orchestration_name = None,
             Some(Mutant::LosesParent) => metadata.parent_instance_id = None,

@@ -64,6 +64,18 @@ mutants! {
     LosesDirectTurn => "direct_turns::an_outcome_and_its_turn_are_one_commit",
     /// A turn that comes with an outcome is taken, whatever has happened since it looked.
     TakesBlindTurns => "direct_turns::only_an_instance_at_rest_takes_a_direct_turn",
+    /// Timers are taken, and the turn that came with them is lost.
+    LosesTimerTurn => "timer_turns::a_timer_and_its_turn_are_one_commit",
+    /// A turn that comes with timers is taken, whatever has happened since it looked.
+    TakesBlindTimerTurns => "timer_turns::only_an_instance_at_rest_takes_a_timer_turn",
+    /// A turn that comes with timers is taken, whichever instance of that name it was for.
+    ConfusesLivesOfTimers => "timer_turns::only_an_instance_at_rest_takes_a_timer_turn",
+    /// A timer that was fired with its turn stays.
+    FiresTimersTwice => "timer_turns::a_timer_and_its_turn_are_one_commit",
+    /// Of timers that come with a turn, those that are not due are not looked for.
+    OverlooksEarlyTimers => "timer_turns::only_timers_that_are_due_and_held_back_are_fired",
+    /// A commit does not hold its timers back.
+    HoldsNoTimersBack => "timer_turns::timers_are_held_back_as_asked",
     /// A commit loses its cancellations.
     LosesCancellations => "cancellation::test_cancelled_activities_deleted_from_worker_queue",
     /// A commit carries out its first cancellation only.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use duroxide::providers::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
+    SessionFetchConfig, TagFilter, TimerTurn, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -49,7 +49,9 @@ impl Provider for MutantProvider {
     ) -> Result<Option<FetchedTurn>, ProviderError> {
         let fetched = self.fetch_orchestration_item(lock_timeout, poll_timeout, filter).await?;
         Ok(fetched.map(|(item, token, attempt)| FetchedTurn {
-            incarnation: u64::from(self.is(Mutant::HasOneIncarnation)),
+            incarnation: u64::from(
+                self.is(Mutant::HasOneIncarnation) || self.is(Mutant::ConfusesLivesOfTimers),
+            ),
             ..FetchedTurn::with_history(item, token, attempt)
         }))
     }
@@ -81,7 +83,7 @@ impl Provider for MutantProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
-            successor: None,
+            ..TurnCommit::default()
         };
         self.wrong_commit(&self.real_token(lock_token), commit).await
     }
@@ -100,6 +102,22 @@ impl Provider for MutantProvider {
 
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.wrong_direct_turn(turn).await
+    }
+
+    fn commits_timer_turns(&self) -> bool {
+        let of_timer_turns = [
+            Mutant::LosesTimerTurn,
+            Mutant::TakesBlindTimerTurns,
+            Mutant::ConfusesLivesOfTimers,
+            Mutant::FiresTimersTwice,
+            Mutant::OverlooksEarlyTimers,
+            Mutant::HoldsNoTimersBack,
+        ];
+        self.mutant.is_none_or(|mutant| of_timer_turns.contains(&mutant))
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        self.wrong_timer_turn(turn).await
     }
 
     async fn commit_turn(

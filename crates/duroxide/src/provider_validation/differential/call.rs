@@ -38,6 +38,7 @@ pub(super) async fn call(store: &dyn Provider, op: &Op, token: &str) -> Answer {
         Op::QueueWork { .. }
         | Op::AckWork { .. }
         | Op::CommitDirect { .. }
+        | Op::CommitTimers { .. }
         | Op::RenewWork { .. }
         | Op::AbandonWork { .. }
         | Op::RenewSessions { .. }
@@ -145,6 +146,7 @@ async fn work_call(store: &dyn Provider, op: &Op, token: &str) -> Answer {
             let work_token = token.to_owned();
             store.commit_direct_turn(DirectTurn { work_token, ..*turn }).await
         }
+        Op::CommitTimers { turn } => store.commit_timer_turn(*turn).await,
         Op::RenewWork { extend_for, .. } => store.renew_work_item_lock(token, extend_for).await,
         Op::AbandonWork { delay, ignore_attempt, .. } => {
             store.abandon_work_item(token, delay, ignore_attempt).await

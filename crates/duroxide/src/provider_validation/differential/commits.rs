@@ -7,8 +7,8 @@ use super::answer::TurnFacts;
 use super::dice::{Dice, INSTANCES, KEYS, PINS, SESSIONS, TAGS, VERSIONS};
 use super::messages;
 use super::ops::Token;
-use super::world::World;
-use crate::providers::{DirectTurn, ScheduledActivityIdentifier, TurnCommit};
+use super::world::{HistoryEnd, World};
+use crate::providers::{DirectTurn, ScheduledActivityIdentifier, TimerTurn, TurnCommit};
 
 /// The latest time that values are stamped with: stores may keep times as signed numbers.
 const FAR_MS: u64 = u64::MAX >> 1;
@@ -31,7 +31,49 @@ pub(super) fn direct(dice: &Dice, world: &World, token: Token) -> DirectTurn {
         Some(WorkItem::ActivityExecute { instance, .. }) if dice.chance(97) => instance.clone(),
         _ => dice.instance(),
     };
-    let mut end = world.histories.get(&instance).copied().unwrap_or_default();
+    let (end, commit) = without_lock(dice, world, &instance);
+    let (last_event_id, last_event_at_ms) = (end.event_id, end.at_ms);
+    DirectTurn { work_token: String::new(), instance, last_event_id, last_event_at_ms, commit }
+}
+
+/// A turn that has read timers which may be held back; `None` if there never were any.
+pub(super) fn fired(dice: &Dice, world: &World) -> Option<TimerTurn> {
+    let is_due = |timer: &&WorkItem| match timer {
+        WorkItem::TimerFired { fire_at_ms, .. } => *fire_at_ms <= world.now(),
+        _ => false,
+    };
+    let timers = world.held_timers();
+    let only_due = dice.chance(90);
+    let choice: Vec<_> = timers.iter().filter(|timer| !only_due || is_due(timer)).collect();
+    // The newest is the one whose instance has most likely been left alone since.
+    let first = match dice.chance(70) {
+        true => *choice.last()?,
+        false => *choice.get(usize::try_from(dice.below(choice.len() as u64)).ok()?)?,
+    };
+    let instance = first.orchestration_key()?.to_owned();
+    let others = timers.iter().filter(|timer| {
+        *timer != first && timer.orchestration_key() == Some(&instance) && is_due(timer)
+    });
+    let mut read = vec![first.clone()];
+    read.extend(others.filter(|_| dice.chance(50)).cloned());
+    if dice.chance(2) {
+        read.push(first.clone());
+    }
+    let (end, commit) = without_lock(dice, world, &instance);
+    Some(TimerTurn {
+        instance: if dice.chance(97) { instance } else { dice.instance() },
+        incarnation: 0, // The stores have numbers of their own.
+        last_event_id: end.event_id,
+        last_event_at_ms: end.at_ms,
+        timers: read,
+        commit,
+    })
+}
+
+/// What a turn has seen that ran without a lock, and what it comes to; now and then it has not seen how
+/// its instance has gone on.
+fn without_lock(dice: &Dice, world: &World, instance: &str) -> (HistoryEnd, TurnCommit) {
+    let mut end = world.histories.get(instance).copied().unwrap_or_default();
     match dice.below(20) {
         0 => end.event_id += 1,
         1 => end.at_ms += 1,
@@ -39,14 +81,13 @@ pub(super) fn direct(dice: &Dice, world: &World, token: Token) -> DirectTurn {
     }
     let (execution_id, last_event_id) = (end.execution_id, end.event_id);
     let facts =
-        TurnFacts { instance: instance.clone(), execution_id, last_event_id, continues: false };
+        TurnFacts { instance: instance.to_owned(), execution_id, last_event_id, continues: false };
     let mut draft = Draft::new(dice, world.now(), facts);
     if world.strange && dice.chance(5) {
         draft.go_astray();
     }
     draft.fill(world);
-    let (last_event_at_ms, commit) = (end.at_ms, draft.commit);
-    DirectTurn { work_token: String::new(), instance, last_event_id, last_event_at_ms, commit }
+    (end, draft.commit)
 }
 
 /// A turn to go with one that continues as new, which then sends no message for it (R8.140).
@@ -102,6 +143,10 @@ impl<'d> Draft<'d> {
             self.go_on();
         }
         self.end();
+        if world.takes_timers && dice.chance(60) {
+            let grace = [50, 5_000, 1_000_000, 10_000_000];
+            self.commit.timer_grace_ms = grace[dice.below(4) as usize];
+        }
         self.cancel(world);
         self.spoil();
         if world.strange && dice.chance(4) {

@@ -22,8 +22,9 @@ const NEEDED: usize = 4;
 /// How many sequences in a hundred do without one of the others: what is not deleted grows.
 const MUTED_PERCENT: u64 = 35;
 
-/// The choice that only some stores have; the last.
+/// The choices that only some stores have; the last.
 pub(super) const DIRECT_TURNS: usize = CHOICES.len() - 1;
+pub(super) const TIMER_TURNS: usize = CHOICES.len() - 2;
 
 /// How often what is chosen; the numbers are relative.
 const CHOICES: &[(u64, Choice)] = &[
@@ -49,6 +50,7 @@ const CHOICES: &[(u64, Choice)] = &[
     (2, delete_bulk),
     (3, prune),
     (2, prune_bulk),
+    (25, commit_timers),
     (10, commit_direct),
 ];
 
@@ -220,6 +222,13 @@ fn ack_work(dice: &Dice, world: &World) -> Op {
 fn commit_direct(dice: &Dice, world: &World) -> Op {
     let token = token(dice, world, false);
     Op::CommitDirect { token, turn: Box::new(commits::direct(dice, world, token)) }
+}
+
+fn commit_timers(dice: &Dice, world: &World) -> Op {
+    match commits::fired(dice, world) {
+        Some(turn) => Op::CommitTimers { turn: Box::new(turn) },
+        None => fetch_turn(dice, world),
+    }
 }
 
 fn renew_work(dice: &Dice, world: &World) -> Op {

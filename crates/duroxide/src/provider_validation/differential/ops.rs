@@ -7,7 +7,7 @@ use duroxide_core::model::{Event, WorkItem};
 
 use crate::providers::{
     DirectTurn, DispatcherCapabilityFilter, InstanceFilter, PruneOptions, SessionFetchConfig,
-    TagFilter, TurnCommit,
+    TagFilter, TimerTurn, TurnCommit,
 };
 
 /// One operation on both stores.
@@ -39,6 +39,8 @@ pub(super) enum Op {
     AckWork { token: Token, completion: Option<WorkItem> },
     /// `commit_direct_turn`, with the token of both stores in turn.
     CommitDirect { token: Token, turn: Box<DirectTurn> },
+    /// `commit_timer_turn`.
+    CommitTimers { turn: Box<TimerTurn> },
     /// `renew_work_item_lock`.
     RenewWork { token: Token, extend_for: Duration },
     /// `abandon_work_item`.
@@ -113,6 +115,7 @@ impl Op {
             Self::FetchWork { .. } => "fetch_work_item",
             Self::AckWork { .. } => "ack_work_item",
             Self::CommitDirect { .. } => "commit_direct_turn",
+            Self::CommitTimers { .. } => "commit_timer_turn",
             Self::RenewWork { .. } => "renew_work_item_lock",
             Self::AbandonWork { .. } => "abandon_work_item",
             Self::RenewSessions { .. } => "renew_session_lock",

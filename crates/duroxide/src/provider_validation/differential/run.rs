@@ -8,7 +8,7 @@ use super::call::call;
 use super::clock::ManualClock;
 use super::dice::{Dice, OWNERS};
 use super::dump::dump;
-use super::generate::{DIRECT_TURNS, menu, next_op};
+use super::generate::{DIRECT_TURNS, TIMER_TURNS, menu, next_op};
 use super::ops::Op;
 use super::report::DifferentialReport;
 use super::world::{HistoryEnd, LONGEST_STEP_MS, World};
@@ -107,7 +107,9 @@ impl<'r, M: Maker> Pair<'r, M> {
         world.has_admin = other.as_management_capability().is_some();
         world.can_reopen = maker.can_reopen();
         world.takes_successors = other.commits_successors();
+        world.takes_timers = other.commits_timer_turns();
         world.menu.retain(|choice| *choice != DIRECT_TURNS || other.commits_direct_turns());
+        world.menu.retain(|choice| *choice != TIMER_TURNS || other.commits_timer_turns());
         report.sequences += 1;
         Self { maker, memory, other, world, looks, report, done: Vec::new(), steps: 0 }
     }
@@ -144,7 +146,7 @@ impl<'r, M: Maker> Pair<'r, M> {
             return Err(self.found(format!("{op:?}"), memory.text(), other.text()));
         }
         self.world.learn(&op, &memory);
-        if matches!(op, Op::Commit { .. } | Op::CommitDirect { .. }) {
+        if matches!(op, Op::Commit { .. } | Op::CommitDirect { .. } | Op::CommitTimers { .. }) {
             self.world.clock.advance(1); // no two instances begin at the same time
         }
         self.done.push((op, memory.text()));

@@ -17,6 +17,9 @@ pub(super) const LONGEST_STEP_MS: u64 = 60_000;
 /// How much time may pass in such steps before everything that waits for nobody is given up.
 const STEPS_MAX_MS: u64 = 45 * 60_000;
 
+/// How many timers to choose from.
+const HELD_MAX: usize = 16;
+
 /// What is known of both stores.
 #[derive(Debug)]
 pub(super) struct World {
@@ -31,7 +34,11 @@ pub(super) struct World {
     pub(super) can_reopen: bool,
     /// Whether the other store commits turns together with their successors.
     pub(super) takes_successors: bool,
-    /// Where the histories of instances end whose activities are in hand.
+    /// Whether the other store commits turns together with timers.
+    pub(super) takes_timers: bool,
+    /// Timers that were to be held back, the newest last.
+    timers: Vec<WorkItem>,
+    /// Where the histories of instances end whose activities are in hand, or whose timers are held back.
     pub(super) histories: HashMap<String, HistoryEnd>,
     /// Every lock that was handed out.
     pub(super) locks: Vec<Lock>,
@@ -80,6 +87,8 @@ impl World {
             has_admin: true,
             can_reopen: false,
             takes_successors: false,
+            takes_timers: false,
+            timers: Vec::new(),
             histories: HashMap::new(),
             locks: Vec::new(),
             instances: Vec::new(),
@@ -106,6 +115,11 @@ impl World {
     /// Whether a step of the clock may be taken.
     pub(super) fn may_step(&self) -> bool {
         self.stepped_ms < STEPS_MAX_MS
+    }
+
+    /// The latest timers that were to be held back.
+    pub(super) fn held_timers(&self) -> &[WorkItem] {
+        self.timers.get(self.timers.len().saturating_sub(HELD_MAX)..).unwrap_or_default()
     }
 
     /// Locks of this kind, newest first.
@@ -137,14 +151,15 @@ impl World {
         }
     }
 
-    /// The instances whose activities are in hand.
+    /// The instances whose activities are in hand, or whose timers are held back.
     pub(super) fn at_work(&self) -> BTreeSet<String> {
         let work = self.live_locks_on(false).into_iter().filter_map(|token| self.work(token));
         let instance = |item: &WorkItem| match item {
             WorkItem::ActivityExecute { instance, .. } => Some(instance.clone()),
             _ => None,
         };
-        work.filter_map(instance).collect()
+        let asleep = self.held_timers().iter().filter_map(|timer| timer.orchestration_key());
+        work.filter_map(instance).chain(asleep.map(str::to_owned)).collect()
     }
 
     /// Locks of this kind that ran out without having been used, newest first.
@@ -198,20 +213,32 @@ impl World {
         }
         let is_use = matches!(
             op,
-            Op::AckWork { .. } | Op::RenewWork { .. } | Op::Commit { .. } | Op::CommitDirect { .. }
+            Op::AckWork { .. }
+                | Op::RenewWork { .. }
+                | Op::Commit { .. }
+                | Op::CommitDirect { .. }
+                | Op::CommitTimers { .. }
         );
         if is_use || answer.handed.is_some() {
             self.moments.push(self.now());
         }
         match op {
-            Op::Commit { token, commit, .. } => {
+            Op::Commit { token, commit, bundled } => {
                 let instance = self.turn(*token).map(|turn| turn.instance.clone());
                 self.written.extend(instance);
                 self.hold_until(*token, 0);
+                let known = self.timers.len();
                 self.note_turns(commit);
+                if !bundled {
+                    self.timers.truncate(known); // Nothing is held back then.
+                }
             }
             Op::CommitDirect { token, turn } => {
                 self.hold_until(*token, 0);
+                self.note_turns(&turn.commit);
+            }
+            Op::CommitTimers { turn } => {
+                self.timers.retain(|timer| !turn.timers.contains(timer));
                 self.note_turns(&turn.commit);
             }
             Op::AbandonTurn { token, .. }
@@ -255,7 +282,8 @@ impl World {
         turn.worker_items.iter().for_each(|item| self.note_activity(item));
         for item in &turn.orchestrator_items {
             if let WorkItem::TimerFired { fire_at_ms, .. } = item {
-                self.deadlines.push(*fire_at_ms);
+                self.deadlines.extend([Some(*fire_at_ms), turn.due_at(item)].into_iter().flatten());
+                self.timers.extend((0 < turn.timer_grace_ms).then(|| item.clone()));
             }
         }
     }

@@ -8,7 +8,9 @@ use super::mailbox::Mailbox;
 use super::state::State;
 use super::worker_queue::{WorkRow, check_message, check_work};
 use crate::providers::Refusal;
-use crate::providers::{DirectTurn, ExecutionMetadata, ScheduledActivityIdentifier, TurnCommit};
+use crate::providers::{
+    DirectTurn, ExecutionMetadata, ScheduledActivityIdentifier, TimerTurn, TurnCommit,
+};
 
 impl State {
     /// Commits a turn, or changes nothing and gives the commit back.
@@ -33,12 +35,30 @@ impl State {
         let sequence = self.work.holder(&turn.work_token)?;
         let id = self.shared_id(&turn.instance);
         let is_its_own = |row: &WorkRow| check_work(&row.item) == Ok(&turn.instance);
-        if !self.work.rows.get(&sequence).is_some_and(is_its_own) || !self.is_at_rest(&turn) {
+        let seen = (turn.commit.execution_id, turn.last_event_id, turn.last_event_at_ms);
+        if !self.work.rows.get(&sequence).is_some_and(is_its_own) || !self.is_at_rest(&id, seen) {
             return Err(Refusal::NotAtRest(turn.instance));
         }
         self.check_turns(&id, &turn.commit)?;
         self.work.touch_session_of(sequence, now);
         self.work.remove(sequence);
+        self.apply_commit(&id, turn.commit, now);
+        Ok(())
+    }
+
+    /// Takes out timers that are held back and commits the turn that has read them (R8.150), or changes
+    /// nothing.
+    pub(super) fn commit_timers(&mut self, turn: TimerTurn, now: u64) -> Result<(), Refusal> {
+        let id = self.shared_id(&turn.instance);
+        let seen = (turn.commit.execution_id, turn.last_event_id, turn.last_event_at_ms);
+        let lived = self.instances.get(&id).map_or(0, |instance| instance.incarnation);
+        let is_this = turn.incarnation == 0 || turn.incarnation == lived;
+        if !is_this || !self.is_at_rest(&id, seen) {
+            return Err(Refusal::NotAtRest(turn.instance));
+        }
+        let sequences = self.messages.held_back(&id, &turn.timers, now)?;
+        self.check_turns(&id, &turn.commit)?;
+        self.messages.remove_held_back(&id, &sequences);
         self.apply_commit(&id, turn.commit, now);
         Ok(())
     }
@@ -78,18 +98,15 @@ impl State {
     }
 
     /// Whether an instance is as a turn has seen it, and nobody is about to change that.
-    fn is_at_rest(&self, turn: &DirectTurn) -> bool {
+    fn is_at_rest(&self, id: &Id, (execution_id, last_id, last_at_ms): (u64, u64, u64)) -> bool {
         let is_undisturbed =
             |mailbox: &Mailbox| mailbox.held_until().is_none() && mailbox.visible.is_empty();
-        let instance = self.instances.get(&turn.instance);
+        let instance = self.instances.get(id);
         let current = instance.and_then(|instance| instance.row.as_ref());
-        let execution_id = turn.commit.execution_id;
         let execution = instance.and_then(|instance| instance.executions.get(&execution_id));
-        self.messages.mailbox(&turn.instance).is_none_or(is_undisturbed)
+        self.messages.mailbox(id).is_none_or(is_undisturbed)
             && current.is_some_and(|row| row.current_execution == execution_id)
-            && execution.is_some_and(|execution| {
-                execution.history.end() == (turn.last_event_id, turn.last_event_at_ms)
-            })
+            && execution.is_some_and(|execution| execution.history.end() == (last_id, last_at_ms))
     }
 
     /// The steps of a commit. None of them can fail.
@@ -126,7 +143,7 @@ impl State {
         self.record_custom_status(id, custom_status); // R8.50
         self.queue_work(commit.worker_items); // R8.52
         self.cancel_work(&commit.cancelled_activities);
-        self.queue_messages(commit.orchestrator_items, now); // R8.53
+        self.queue_messages(commit.orchestrator_items, commit.timer_grace_ms, now); // R8.53
         self.note_commit(id);
         self.settle(id, now);
     }
@@ -208,11 +225,13 @@ impl State {
         }
     }
 
-    fn queue_messages(&mut self, items: Vec<WorkItem>, now: u64) {
+    fn queue_messages(&mut self, items: Vec<WorkItem>, timer_grace_ms: u64, now: u64) {
         for item in items {
             let visible_at = match &item {
                 // One that is overdue waits from now on, should its instance not exist (R8.29).
-                WorkItem::TimerFired { fire_at_ms, .. } => (*fire_at_ms).max(now),
+                WorkItem::TimerFired { fire_at_ms, .. } => {
+                    fire_at_ms.saturating_add(timer_grace_ms).max(now)
+                }
                 _ => now,
             };
             if let Ok(id) = check_message(&item).map(|instance| self.shared_id(instance)) {

@@ -212,6 +212,15 @@ impl Mailbox {
         true
     }
 
+    /// Where a timer is that is due and held back, and has never been fetched (R8.150).
+    pub(super) fn held_back(&self, timer: &WorkItem, now: u64) -> Option<(u64, u64)> {
+        let WorkItem::TimerFired { fire_at_ms, .. } = timer else { return None };
+        let is_this =
+            |(_, message): &(_, &Message)| message.attempts == 0 && message.item == *timer;
+        let mut later = self.hidden.range((*fire_at_ms, 0)..);
+        later.find(is_this).filter(|_| *fire_at_ms <= now).map(|(place, _)| *place)
+    }
+
     /// Whether a start is among the messages, visible or not.
     pub(super) fn has_start(&self) -> bool {
         !self.visible_starts.is_empty() || 0 < self.hidden_starts

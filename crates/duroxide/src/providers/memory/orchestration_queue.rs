@@ -120,6 +120,29 @@ impl OrchestrationQueue {
         consumed.first().map_or(0, |(sequence, _)| *sequence)
     }
 
+    /// Where these timers are, if each is due and held back, and has never been fetched (R8.150).
+    pub(super) fn held_back(
+        &self,
+        id: &Id,
+        timers: &[WorkItem],
+        now: u64,
+    ) -> Result<BTreeSet<(u64, u64)>, Refusal> {
+        let mailbox = self.mailbox(id).ok_or(Refusal::NotHeldBack)?;
+        let mut places = BTreeSet::new();
+        for timer in timers {
+            let place = mailbox.held_back(timer, now).filter(|place| places.insert(*place));
+            place.ok_or(Refusal::NotHeldBack)?;
+        }
+        if places.is_empty() { Err(Refusal::NotHeldBack) } else { Ok(places) }
+    }
+
+    /// Takes such timers out.
+    pub(super) fn remove_held_back(&mut self, id: &Id, places: &BTreeSet<(u64, u64)>) {
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.mailbox.hidden.retain(|place, _| !places.contains(place));
+        }
+    }
+
     /// A queue position that no message has.
     pub(super) fn skip_position(&mut self) -> u64 {
         self.next_sequence += 1;

@@ -15,7 +15,7 @@ use super::{MemoryProvider, commit_watch, millis};
 use crate::providers::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, StartOutcome, TagFilter, TurnCommit,
+    SessionFetchConfig, StartOutcome, TagFilter, TimerTurn, TurnCommit,
 };
 
 #[async_trait]
@@ -56,7 +56,7 @@ impl Provider for MemoryProvider {
             orchestrator_items,
             metadata,
             cancelled_activities,
-            successor: None,
+            ..TurnCommit::default()
         });
         self.with(|inner, now| inner.state.commit(lock_token, commit, now))
             .map_err(|(refusal, _)| refusal.during("ack_orchestration_item"))
@@ -313,6 +313,15 @@ impl Provider for MemoryProvider {
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
         self.with(|inner, now| inner.state.commit_direct(turn, now))
             .map_err(|refusal| refusal.during("commit_direct_turn"))
+    }
+
+    fn commits_timer_turns(&self) -> bool {
+        true
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        self.with(|inner, now| inner.state.commit_timers(turn, now))
+            .map_err(|refusal| refusal.during("commit_timer_turn"))
     }
 
     fn decides_starts(&self) -> bool {

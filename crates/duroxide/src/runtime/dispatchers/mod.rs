@@ -15,6 +15,7 @@ mod id_hash;
 mod lost_work;
 pub(crate) mod fetch;
 mod usual;
+mod alarm;
 pub(crate) mod orchestration;
 pub(crate) mod worker;
 

@@ -46,6 +46,7 @@ pub(super) struct Plan {
     pub(super) clock_hidden: bool,
     pub(super) successors: bool,
     pub(super) direct_turns: bool,
+    pub(super) timer_turns: bool,
     pub(super) bare: bool,
     pub(super) twist: Option<Twist>,
     queued: HashMap<&'static str, Vec<Fault>>,
@@ -116,6 +117,16 @@ impl Faults {
     /// Turns are taken together with the outcomes they have read, as `commit_direct_turn`.
     pub fn take_direct_turns(&self) {
         self.0.lock().unwrap().direct_turns = true;
+    }
+
+    /// Turns are taken together with the timers they have read, as `commit_timer_turn`.
+    pub fn take_timer_turns(&self) {
+        self.0.lock().unwrap().timer_turns = true;
+    }
+
+    /// Or not.
+    pub fn take_no_timer_turns(&self) {
+        self.0.lock().unwrap().timer_turns = false;
     }
 
     /// Fetches leave the history out; it is read by itself, as `read_history_from`.

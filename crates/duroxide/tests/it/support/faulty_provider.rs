@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use duroxide::providers::{
     DirectTurn, DispatcherCapabilityFilter, ExecutionMetadata, FetchedTurn, OrchestrationItem,
     Provider, ProviderAdmin, ProviderError, RejectedCommit, ScheduledActivityIdentifier,
-    SessionFetchConfig, TagFilter, TurnCommit, WorkItem,
+    SessionFetchConfig, TagFilter, TimerTurn, TurnCommit, WorkItem,
 };
 use duroxide::{Event, SystemStats};
 
@@ -30,7 +30,7 @@ impl FaultyProvider {
 }
 
 macro_rules! met {
-    ($self:ident, $method:literal, $call:expr) => {
+    ($self:ident, $method:expr, $call:expr) => {
         match $self.faults.meet($method) {
             None => $call.await,
             Some(Fault::Before(error)) => Err(error),
@@ -54,11 +54,16 @@ macro_rules! met {
 }
 
 impl FaultyProvider {
-    async fn commit_both(&self, token: &str, commit: TurnCommit) -> Result<(), ProviderError> {
-        let both = async {
+    async fn commit_bundle(
+        &self,
+        method: &'static str,
+        token: &str,
+        commit: TurnCommit,
+    ) -> Result<(), ProviderError> {
+        let stored = async {
             self.inner.commit_turn(token, commit).await.map_err(|rejected| rejected.error)
         };
-        met!(self, "commit_turn", both)
+        met!(self, method, stored)
     }
 }
 
@@ -154,10 +159,21 @@ impl Provider for FaultyProvider {
         met!(self, "commit_direct_turn", self.inner.commit_direct_turn(turn))
     }
 
+    fn commits_timer_turns(&self) -> bool {
+        self.faults.0.lock().unwrap().timer_turns && self.inner.commits_timer_turns()
+    }
+
+    async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        met!(self, "commit_timer_turn", self.inner.commit_timer_turn(turn))
+    }
+
     async fn commit_turn(&self, token: &str, commit: TurnCommit) -> Result<(), RejectedCommit> {
         let copy = commit.clone();
         let result = match commit.successor {
-            Some(_) => self.commit_both(token, copy).await,
+            Some(_) => self.commit_bundle("commit_turn", token, copy).await,
+            None if 0 < copy.timer_grace_ms => {
+                self.commit_bundle("ack_orchestration_item", token, copy).await
+            }
             None => {
                 let (delta, work, messages) =
                     (copy.history_delta, copy.worker_items, copy.orchestrator_items);

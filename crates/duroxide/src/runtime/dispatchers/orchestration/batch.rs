@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::Dispatcher;
 use crate::providers::OrchestrationItem;
 use crate::runtime::dispatchers::lease::Lease;
+use crate::runtime::warm::OwnTimers;
 
 /// Whose turn it is, locked or not.
 pub(super) struct Subject {
@@ -40,6 +41,8 @@ pub(super) struct Batch {
     pub(super) lease: Lease,
     /// The right to run, until there is only the commit to wait for.
     pub(super) running: Option<Running>,
+    /// Timers that were ours to fire before this turn, and still are.
+    pub(super) timers: OwnTimers,
 }
 
 impl Deref for Batch {

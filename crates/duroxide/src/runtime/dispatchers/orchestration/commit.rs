@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::model::{Event, EventKind, ScheduledActivityIdentifier, WorkItem};
 use duroxide_core::replay::{
     FailedTurn, HistoryManager, TurnOutcome, TurnStatus, WorkItemReader, fail_turn,
@@ -82,10 +83,17 @@ impl Aside {
 impl Dispatcher {
     /// Commits a turn, or ends its execution if that is impossible for good (R1.36 – R1.38).
     /// Whether the turn was committed as it is.
-    pub(super) async fn commit(&self, batch: &Batch, outcome: TurnOutcome, aside: Aside) -> bool {
+    pub(super) async fn commit(
+        &self,
+        batch: &Batch,
+        outcome: TurnOutcome,
+        aside: Aside,
+        timer_grace: Duration,
+    ) -> bool {
         let summary = Summary::of(&outcome);
         let notices = aside.notices.clone();
-        let commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
+        let mut commit = self.to_commit(batch, outcome, notices, aside.execution_id).await;
+        commit.timer_grace_ms = millis(timer_grace);
         self.commit_prepared(batch, commit, summary, aside).await
     }
 
@@ -296,7 +304,7 @@ fn into_commit(
                 activity_id,
             })
             .collect(),
-        successor: None,
+        ..TurnCommit::default()
     }
 }
 

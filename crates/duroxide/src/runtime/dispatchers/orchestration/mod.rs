@@ -10,10 +10,11 @@ mod poison;
 mod pardon;
 mod warm;
 mod direct;
+mod due;
 mod report;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ use crate::runtime::company::{Alone, InHand, is_suspect};
 use crate::runtime::node::{Node, log_storage_error};
 use crate::runtime::observability::{labels, targets};
 use crate::runtime::reasons::Reasons;
-use crate::runtime::warm::Warm;
+use crate::runtime::warm::{OwnTimers, Warm};
 
 /// Turns fetched ahead of those that run: enough to keep those busy while the store works, as long as
 /// turns are short. Before anything is known of them, fewer.
@@ -78,6 +79,8 @@ pub(crate) struct Dispatcher {
     waiting: AtomicUsize,
     filter: DispatcherCapabilityFilter,
     pardons: Pardons,
+    /// Whether timers of instances that are kept are fired here.
+    fires_timers: AtomicBool,
     /// Why turns of instances were given back here.
     reasons: Reasons<String>,
 }
@@ -99,6 +102,7 @@ impl Dispatcher {
             usual: Mutex::default(),
             waiting: AtomicUsize::new(0),
             pardons: Pardons::default(),
+            fires_timers: AtomicBool::new(false),
             reasons: Reasons::default(),
         }
     }
@@ -110,6 +114,9 @@ impl Dispatcher {
         let mut pace = Pace::default();
         let mut in_flight = JoinSet::new();
         let mut number = 0;
+        let mut firing = JoinSet::new();
+        let fire = Arc::clone(&self).fire_timers(tracker.clone(), stop.clone());
+        firing.spawn(tracker.track_future(fire));
         while let Some(room) = self.wait_for_room(&mut in_flight, &stop).await {
             let Some(turns) = self.fetch(&mut pace, room, &stop).await else { break };
             let came_alone = turns.len() == 1;
@@ -123,6 +130,7 @@ impl Dispatcher {
             }
         }
         while in_flight.join_next().await.is_some() {}
+        while firing.join_next().await.is_some() {}
     }
 
     /// How many turns may be fetched, as soon as there is room for any; `None` means: stop.
@@ -198,6 +206,7 @@ impl Dispatcher {
             history_included,
             came_alone,
             running: None,
+            timers: OwnTimers::default(),
         };
         // Boxed: a future is as large as the longest way through it, and is moved when it begins.
         if let Err(panic) = catch_panic(Box::pin(self.process(batch))).await {
@@ -326,13 +335,14 @@ impl Dispatcher {
         let next = match successor {
             Some(successor) => Box::pin(self.commit_both(batch, outcome, aside, successor)).await,
             None => {
-                let next = self.commit(batch, outcome, aside).await.then_some(next).flatten();
+                let (set, incarnation) =
+                    (self.own_timers(batch, &outcome, &next), batch.incarnation);
+                let grace = set.grace();
+                let timers = std::mem::take(&mut batch.timers).and(set);
+                let is_committed = self.commit(batch, outcome, aside, grace).await;
                 let kv_snapshot = std::mem::take(&mut batch.item.kv_snapshot);
-                next.map(|suspended| Warm {
-                    suspended,
-                    kv_snapshot,
-                    incarnation: batch.incarnation,
-                })
+                let next = next.filter(|_| is_committed);
+                next.map(|suspended| Warm { suspended, kv_snapshot, incarnation, timers })
             }
         };
         if let Some(next) = next {
@@ -378,14 +388,4 @@ impl Dispatcher {
         read.and_then(|events| events.last().map(|event| event.execution_id))
             .unwrap_or(INITIAL_EXECUTION_ID)
     }
-
-    #[cfg(feature = "test-hooks")]
-    async fn delay_for_tests(&self, instance: &str) {
-        if let Some(delay) = crate::runtime::test_hooks::get_orch_processing_delay(instance) {
-            tokio::time::sleep(delay).await;
-        }
-    }
-
-    #[cfg(not(feature = "test-hooks"))]
-    async fn delay_for_tests(&self, _instance: &str) {}
 }

@@ -4,7 +4,9 @@
 //! it would run what we can run here. Where anything speaks against that, the message is what there is.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use duroxide_core::clock::millis_rounded_up as millis;
 use duroxide_core::model::{EventKind, KvEntry, WorkItem};
 use duroxide_core::replay::{
     HistoryManager, Turn, TurnOutcome, TurnStatus, WorkItemReader, run_turn_and_keep,
@@ -74,7 +76,8 @@ impl Dispatcher {
         self.report_before_commit(subject, &outcome, &aside);
         let next = next.filter(|_| self.node.warm.is_on());
         let incarnation = subject.incarnation;
-        let next = next.map(|suspended| Warm { suspended, kv_snapshot, incarnation });
+        let timers = self.own_timers(subject, &outcome, &next);
+        let next = next.map(|suspended| Warm { suspended, kv_snapshot, incarnation, timers });
         Some(Successor { outcome, aside, next })
     }
 
@@ -85,14 +88,15 @@ impl Dispatcher {
         subject: &Subject,
         outcome: TurnOutcome,
         aside: &Aside,
-        successor: TurnOutcome,
+        (successor, timer_grace): (TurnOutcome, Duration),
     ) -> (TurnCommit, Option<(usize, WorkItem)>) {
         let first_id = aside.execution_id;
         let mut commit = self.to_commit(subject, outcome, aside.notices.clone(), first_id).await;
         let start = commit.orchestrator_items.iter().position(begins_successor);
         let start = start.map(|at| (at, commit.orchestrator_items.remove(at)));
         let second_id = first_id.saturating_add(1);
-        let second = self.to_commit(subject, successor, Vec::new(), second_id).await;
+        let mut second = self.to_commit(subject, successor, Vec::new(), second_id).await;
+        second.timer_grace_ms = millis(timer_grace);
         commit.successor = Some(Box::new(second));
         (commit, start)
     }
@@ -108,8 +112,8 @@ impl Dispatcher {
     ) -> Option<Warm> {
         let summaries = (Summary::of(&outcome), successor.summary());
         let (first_id, second_id) = (aside.execution_id, successor.aside.execution_id);
-        let (commit, start) =
-            self.to_commit_of_both(batch, outcome, &aside, successor.outcome).await;
+        let second = (successor.outcome, grace_of(&successor.next));
+        let (commit, start) = self.to_commit_of_both(batch, outcome, &aside, second).await;
         let Err(rejected) = self.commit_while_leased(batch, commit).await else {
             self.report_committed(batch, summaries.0, first_id, aside.fact);
             self.report_committed(batch, summaries.1, second_id, None);
@@ -132,6 +136,11 @@ impl Dispatcher {
         self.commit_prepared(batch, commit, summaries.0, aside).await;
         None
     }
+}
+
+/// How much later than at their time the store is to show the timers of a first turn.
+pub(super) fn grace_of(next: &Option<Warm>) -> Duration {
+    next.as_ref().map(|next| next.timers.grace()).unwrap_or_default()
 }
 
 fn begins_successor(message: &WorkItem) -> bool {

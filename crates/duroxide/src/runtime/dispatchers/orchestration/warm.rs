@@ -41,6 +41,7 @@ impl Dispatcher {
     /// Goes on where the last turn left off.
     pub(super) async fn run_warm(self: &Arc<Self>, mut batch: Batch, warm: Warm) {
         let messages = std::mem::take(&mut batch.item.messages);
+        batch.timers = warm.timers.without(&messages);
         let (outcome, aside, next) = self.resume(&batch, warm.suspended, messages).await;
         self.commit_and_keep(&mut batch, outcome, aside, next).await;
     }
