@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Differences are forgotten after two of these: the server's clock may be set back.
 const WINDOW: Duration = Duration::from_secs(30);
 
+/// Of a millisecond.
+const MICROS: i64 = 1000;
+
 /// The server's time by way of ours. Ours only counts: it cannot be set.
 #[derive(Debug)]
 pub(crate) struct ServerClock {
@@ -21,7 +24,8 @@ pub(crate) struct ServerClock {
 struct State {
     /// When the present window began.
     since: Instant,
-    /// Largest differences of this window and the one before, in milliseconds.
+    /// Largest differences of this window and the one before, in microseconds: with whole milliseconds
+    /// of our own clock the server's would seem to be up to one ahead.
     present: i64,
     before: i64,
 }
@@ -30,7 +34,8 @@ impl ServerClock {
     /// A clock that knows this time only.
     pub(crate) fn starting_at(server_ms: i64) -> Self {
         let zero = Instant::now();
-        let state = State { since: zero, present: server_ms, before: server_ms };
+        let ahead = server_ms.saturating_mul(MICROS);
+        let state = State { since: zero, present: ahead, before: ahead };
         Self { zero, state: Mutex::new(state) }
     }
 
@@ -45,7 +50,7 @@ impl ServerClock {
     }
 
     fn note_at(&self, server_ms: i64, now: Instant) {
-        let ahead = server_ms.saturating_sub(self.since_zero(now));
+        let ahead = server_ms.saturating_mul(MICROS).saturating_sub(self.since_zero(now));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if WINDOW <= now.duration_since(state.since) {
             *state = State { since: now, present: ahead, before: state.present };
@@ -56,11 +61,12 @@ impl ServerClock {
 
     fn at(&self, now: Instant) -> i64 {
         let state = *self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.since_zero(now).saturating_add(state.present.max(state.before))
+        self.since_zero(now).saturating_add(state.present.max(state.before)).div_euclid(MICROS)
     }
 
+    /// In microseconds.
     fn since_zero(&self, now: Instant) -> i64 {
-        i64::try_from(now.duration_since(self.zero).as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(now.duration_since(self.zero).as_micros()).unwrap_or(i64::MAX)
     }
 }
 
@@ -78,6 +84,16 @@ mod tests {
         assert_eq!(clock.at(at(100)), 1_000_090);
         clock.note_at(1_000_095, at(102)); // A faster one.
         assert_eq!(clock.at(at(102)), 1_000_095);
+    }
+
+    #[test]
+    fn r4_30_it_is_never_ahead_of_the_server() {
+        let clock = ServerClock::starting_at(0);
+        let at = |us| clock.zero + Duration::from_micros(us);
+        clock.note_at(1_000_000, at(10_900));
+        assert_eq!(clock.at(at(10_900)), 1_000_000);
+        assert_eq!(clock.at(at(11_000)), 1_000_000, "a tenth of a millisecond has passed");
+        assert_eq!(clock.at(at(11_900)), 1_000_001);
     }
 
     #[test]
