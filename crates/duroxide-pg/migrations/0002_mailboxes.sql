@@ -209,10 +209,11 @@ BEGIN
     WITH gone AS (
         DELETE FROM duroxide.mailbox m
         WHERE m.instance = ANY (p_keys) AND NOT m.known AND m.state = 0
-        AND NOT EXISTS (SELECT FROM duroxide.message q WHERE q.instance = m.instance)
-        AND NOT EXISTS (SELECT FROM duroxide.hidden q WHERE q.instance = m.instance)
-        AND NOT EXISTS (SELECT FROM duroxide.execution e WHERE e.instance = m.instance)
-        AND NOT EXISTS (SELECT FROM duroxide.work w WHERE w.instance = m.instance)
+        AND coalesce(
+            (SELECT true FROM duroxide.message q WHERE q.instance = m.instance LIMIT 1),
+            (SELECT true FROM duroxide.hidden q WHERE q.instance = m.instance LIMIT 1),
+            (SELECT true FROM duroxide.execution e WHERE e.instance = m.instance LIMIT 1),
+            (SELECT true FROM duroxide.work w WHERE w.instance = m.instance LIMIT 1)) IS NULL
         RETURNING m.instance)
     DELETE FROM duroxide.instance i USING gone WHERE i.key = gone.instance;
 END

@@ -296,9 +296,8 @@ BEGIN
         -- Without a row that says who it is, the start event does (R8.25).
         LEFT JOIN LATERAL (
             SELECT x.number, x.started FROM duroxide.execution x
-            WHERE i.name IS NULL AND x.instance = i.key AND x.started IS NOT NULL
-            AND NOT EXISTS (SELECT FROM duroxide.execution y
-                WHERE y.instance = i.key AND y.number > x.number)) e ON true
+            WHERE i.name IS NULL AND x.instance = i.key
+            ORDER BY x.number DESC LIMIT 1) e ON e.started IS NOT NULL
         LEFT JOIN LATERAL (
             SELECT o.body FROM duroxide.history o
             WHERE o.instance = i.key AND o.execution = e.number AND o.event = e.started LIMIT 1) h
