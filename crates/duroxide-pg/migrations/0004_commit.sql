@@ -408,7 +408,7 @@ BEGIN
             AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0
             AND (SELECT sum(octet_length(u.payload)) FROM unnest(w_payloads) u(payload))
                 <= duroxide.fetch_bytes() THEN
-            v_next := duroxide.next_work(p_any, p_owner, v_now);
+            v_next := duroxide.next_work(p_any, p_tags, p_owner, v_now);
             v_hands_out := NOT v_next.is_there;
         END IF;
         FOR v_step IN 1 .. v_steps LOOP
@@ -447,7 +447,9 @@ BEGIN
                 FROM unnest(p_keys, v_step_results, p_executions, p_names, p_versions, p_parents,
                     p_customized, p_customs)
                     u(key, result, execution, name, version, parent, customized, custom)) t
-            JOIN duroxide.execution e ON e.instance = t.key AND e.number = t.execution
+            CROSS JOIN LATERAL (
+                SELECT x.pin FROM duroxide.execution x
+                WHERE x.instance = t.key AND x.number = t.execution LIMIT 1) e
             WHERE t.result = 0 AND i.key = t.key AND (i.name IS NOT NULL OR t.name IS NOT NULL);
 
             INSERT INTO duroxide.history (instance, execution, event, source, at, stamp, body)
@@ -497,11 +499,15 @@ BEGIN
             IF cardinality(c_turns) > 0 THEN
                 -- After what this commit queues (R8.52).
                 DELETE FROM duroxide.work w USING (
-                    SELECT o.seq FROM unnest(c_turns, c_ids, c_executions, c_activities)
-                        u(turn, id, execution, activity)
-                    JOIN duroxide.work o ON o.instance = v_targets[u.id]
-                        AND o.execution = u.execution AND o.activity = u.activity
-                    WHERE v_step_results[u.turn] = 0 ORDER BY o.seq FOR UPDATE OF o) d
+                    SELECT o.seq FROM duroxide.work o WHERE o.seq = ANY (array(
+                        SELECT a.seq FROM unnest(c_turns, c_ids, c_executions, c_activities)
+                            u(turn, id, execution, activity)
+                        CROSS JOIN LATERAL (
+                            SELECT x.seq FROM duroxide.work x
+                            WHERE x.instance = v_targets[u.id] AND x.execution = u.execution
+                            AND x.activity = u.activity OFFSET 0) a
+                        WHERE v_step_results[u.turn] = 0))
+                    ORDER BY o.seq FOR UPDATE OF o) d
                 WHERE w.seq = d.seq;
             END IF;
         END LOOP;

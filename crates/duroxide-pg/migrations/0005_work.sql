@@ -298,6 +298,7 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_session text;
     v_seen text[] := '{}';
+    v_is_skipped boolean := false;
 BEGIN
     IF (SELECT s.until FROM duroxide.session s
         WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) <= p_now THEN
@@ -319,7 +320,10 @@ BEGIN
         WHERE s.id = (
             SELECT o.id FROM duroxide.session o WHERE o.id = v_session COLLATE "C"
             AND (o.owner = p_owner COLLATE "C" OR o.until <= p_now) FOR UPDATE SKIP LOCKED);
-        CONTINUE WHEN NOT FOUND; -- Somebody was faster with this session.
+        IF NOT FOUND THEN -- Somebody was faster with this session, or has it locked for a moment.
+            v_is_skipped := true;
+            CONTINUE;
+        END IF;
         SELECT w.seq, w.position,
             w.attempts > 0 AND w.behind IS NOT NULL OR octet_length(w.payload) > p_room
         INTO seq, place, is_alone FROM duroxide.work w
@@ -330,6 +334,7 @@ BEGIN
         ORDER BY hashtextextended(w.session, 0), w.position LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN FOUND;
     END LOOP;
+    is_unfinished := is_unfinished OR v_is_skipped;
 END
 $body$;
 
@@ -352,14 +357,15 @@ $body$;
 -- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
 -- and session to somebody who takes such; when time changes something about activities next.
 CREATE FUNCTION duroxide.next_work(
-    p_any boolean, p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
+    p_any boolean, p_tags text[], p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
 LANGUAGE plpgsql AS $body$
 BEGIN
     -- As has_ready_work, for which a call more would be made by every commit.
     SELECT n.due, n.has_session_work OR coalesce(n.due <= p_now, false) OR CASE WHEN p_any
         THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
         ELSE EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0) END
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
+            OR cardinality(p_tags) > 0 AND duroxide.has_ready_work(false, false, p_tags) END
     INTO due, is_there FROM duroxide.next_work_due(p_owner, p_now) n;
 END
 $body$;
@@ -698,9 +704,11 @@ DECLARE
 BEGIN
     IF cardinality(c_keys) > 0 THEN
         p_seqs := p_seqs || array(
-            SELECT o.seq FROM unnest(c_keys, c_executions, c_activities) u(key, execution, activity)
-            JOIN duroxide.work o ON o.instance = u.key
-                AND o.execution = u.execution AND o.activity = u.activity);
+            SELECT a.seq FROM unnest(c_keys, c_executions, c_activities) u(key, execution, activity)
+            CROSS JOIN LATERAL (
+                SELECT x.seq FROM duroxide.work x
+                WHERE x.instance = u.key AND x.execution = u.execution
+                AND x.activity = u.activity OFFSET 0) a);
     END IF;
     IF cardinality(p_seqs) > 0 THEN
         SELECT array_agg(w.session) INTO v_sessions FROM (

@@ -253,7 +253,7 @@ BEGIN
         IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
             AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
             SELECT n.is_there, n.due INTO v_others, next_due
-            FROM duroxide.next_work(p_any, p_owner, now_ms) n;
+            FROM duroxide.next_work(p_any, p_tags, p_owner, now_ms) n;
         END IF;
         IF NOT v_others THEN
             seq := nextval('duroxide.positions'::regclass);

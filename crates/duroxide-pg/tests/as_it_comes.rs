@@ -299,6 +299,32 @@ async fn r8_20_what_is_older_than_several_goes_first() {
     assert_eq!(items(&jobs), [activity(9), activity(2), activity(3)]);
 }
 
+// Also if it has a tag, and whoever waits takes activities with it as well as those without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn r8_72_what_is_older_and_has_a_tag_goes_first() {
+    let Some((_schema, store, _)) = opened().await else { return };
+    let turns = two_turns(&store).await;
+    let mut of_i = commit(1, None, &[2]);
+    for item in &mut of_i.worker_items {
+        if let WorkItem::ActivityExecute { tag, .. } = item {
+            *tag = Some("gpu".to_owned());
+        }
+    }
+    let older = of_i.worker_items.clone();
+    store.commit_turn(&turns[0].lock_token, of_i).await.unwrap();
+    let mut of_j = commit(1, None, &[]);
+    of_j.worker_items = vec![words::activity("j", 4)];
+    let token = turns[1].lock_token.clone();
+    let both = tokio::spawn(async move {
+        let tags = TagFilter::DefaultAnd(["gpu".to_owned()].into_iter().collect());
+        let fetch = store.fetch_work_items(LOCK, LONG, None, &tags, 1);
+        tokio::join!(store.commit_turn(&token, of_j), fetch)
+    });
+    let (committed, jobs) = both.await.unwrap();
+    committed.unwrap();
+    assert_eq!(items(&jobs.unwrap()), older);
+}
+
 // R8.52: cancellations come after what the same turns ask for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn r8_52_what_is_cancelled_again_is_handed_to_nobody() {

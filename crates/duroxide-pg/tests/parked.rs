@@ -178,3 +178,24 @@ async fn what_is_parked_is_not_read_again() {
         assert!(read < MANY, "analyzed: {analyzed}, {read} rows were read");
     }
 }
+
+// R8.81: whose session is locked for a moment, by an answer or a renewal, is looked for again soon.
+#[tokio::test]
+async fn r8_81_a_session_that_is_locked_for_a_moment_is_looked_for_again() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = schema.open().await;
+    let (other, client) = (stranger(&schema.config()).await, stranger(&schema.config()).await);
+    let me = SessionFetchConfig { owner_id: "me".to_owned(), lock_timeout: LEASE };
+    store.enqueue_for_worker(bound(1, "s", None)).await.unwrap();
+    let first = store.fetch_work_item(LOCK, NOW, Some(&me), &TagFilter::DefaultOnly).await.unwrap();
+    store.ack_work_item(&first.unwrap().1, None).await.unwrap();
+    store.enqueue_for_worker(bound(2, "s", None)).await.unwrap();
+    let fetch = "SELECT seq IS NOT NULL, coalesce(next_due <= now_ms, false)
+         FROM fetch_work(1, 60000, false, true, '{}', 'me', 60000, gen_random_uuid(), NULL, NULL, true)";
+    other.batch_execute("BEGIN; SELECT FROM session FOR UPDATE").await.unwrap();
+    let row = client.query_one(fetch, &[]).await.unwrap();
+    assert_eq!((row.get(0), row.get(1)), (false, true), "it is there, and can be had soon");
+    other.batch_execute("COMMIT").await.unwrap();
+    let row = client.query_one(fetch, &[]).await.unwrap();
+    assert!(row.get::<_, bool>(0));
+}

@@ -1,5 +1,7 @@
 //! Timers fired by whoever keeps their instance, and the turn that has read them (R8.150).
 
+use std::collections::BTreeSet;
+
 use duroxide_core::model::WorkItem;
 use duroxide_core::provider::{Refusal, TimerTurn};
 
@@ -9,7 +11,7 @@ use super::commit_turn::{Turns, record_all};
 use super::enqueue::MessageDraft;
 use crate::error::OpError;
 use crate::long::Longs;
-use crate::tables::{hidden, instances};
+use crate::tables::{hidden, instances, ms_in};
 use crate::tx::Tx;
 
 /// Removes timers that are held back and commits a turn of their instance, both or neither.
@@ -51,11 +53,20 @@ impl Op for CommitTimers {
         let is_this = |key: &i64| [0, key.cast_unsigned()].contains(&self.incarnation);
         let key = found.map(|instance| instance.key).filter(is_this);
         let instance = self.seen.at_rest(tx, key.ok_or_else(|| self.seen.refused())?)?;
-        let mut places = Vec::with_capacity(self.timers.len());
+        let mut places = BTreeSet::new();
+        let mut last = None;
         for (fire_at, payload) in &self.timers {
-            let place = hidden::untried(tx.connection, instance.key, *fire_at, payload)?;
-            let place = place.filter(|place| *fire_at <= tx.now && !places.contains(place));
-            places.push(place.ok_or(Refusal::NotHeldBack)?);
+            // Timers are mostly given in the order in which they are held back.
+            let (c, begin) = (tx.connection, (ms_in(*fire_at), i64::MIN));
+            let mut place = match last.filter(|last| begin < *last) {
+                Some(last) => hidden::untried(c, instance.key, last, payload)?,
+                None => None,
+            };
+            if place.is_none() {
+                place = hidden::untried(c, instance.key, begin, payload)?;
+            }
+            last = place.filter(|place| *fire_at <= tx.now && places.insert(*place));
+            last.ok_or(Refusal::NotHeldBack)?;
         }
         let turns = self.turns.check(tx, instance.key)?;
         for (visible_at, seq) in places {

@@ -86,15 +86,15 @@ pub(crate) fn is_any_due(c: Db<'_>, now: u64) -> Sql<bool> {
 pub(crate) fn untried(
     c: Db<'_>,
     instance: i64,
-    from: u64,
+    from: (i64, i64),
     payload: &str,
 ) -> Sql<Option<(i64, i64)>> {
     first(
         c,
         "SELECT visible_at, seq FROM hidden INDEXED BY hidden_instance
-         WHERE instance = ?1 AND visible_at >= ?2 AND attempts = 0 AND payload = ?3
+         WHERE instance = ?1 AND (visible_at, seq) > (?2, ?3) AND attempts = 0 AND payload = ?4
          ORDER BY visible_at, seq LIMIT 1",
-        params![instance, ms_in(from), payload],
+        params![instance, from.0, from.1, payload],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }

@@ -235,8 +235,8 @@ pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
     if next.messages.iter().any(|message| message.late) {
         run(
             c,
-            "UPDATE messages SET late = 0 WHERE instance = ?1 AND seq <= ?2 AND late",
-            [instance, upto],
+            "UPDATE messages SET late = 0 WHERE instance = ?1 AND (seq <= ?2 OR seq IS ?3) AND late",
+            params![instance, upto, next.extra],
         )?;
     }
     Ok(batch)

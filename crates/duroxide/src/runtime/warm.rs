@@ -83,9 +83,11 @@ impl WarmInstances {
     }
 
     /// Whether one more can be kept without another having to go.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let WarmOptions { max_instances, max_bytes, .. } = self.options;
-        self.locked(|kept| kept.by_instance.len() < max_instances && kept.bytes < max_bytes)
+        self.locked(|kept| {
+            kept.by_instance.len() < max_instances && kept.bytes.saturating_add(bytes) < max_bytes
+        })
     }
 
     /// When the first timer is due that is ours to fire.
@@ -363,11 +365,11 @@ mod tests {
         keep("a", &[300]);
         keep("b", &[200, 900]);
         keep("c", &[100]);
-        assert_eq!((store.first_due_at(), store.has_room()), (Some(100), false));
+        assert_eq!((store.first_due_at(), store.has_room(0)), (Some(100), false));
         assert_eq!((taken(99), taken(100), taken(100)), (None, Some("c".into()), None));
         // The first of b is late; it stays for the second.
         assert_eq!((taken(310), taken(310)), (Some("a".into()), None));
-        assert_eq!((store.first_due_at(), store.has_room()), (Some(900), true));
+        assert_eq!((store.first_due_at(), store.has_room(0)), (Some(900), true));
         assert_eq!(taken(900), Some("b".into()));
         assert_eq!((store.first_due_at(), store.locked(|kept| kept.bytes)), (None, 0));
         // Whoever goes takes its timers along.

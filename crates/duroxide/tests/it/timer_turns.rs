@@ -272,3 +272,29 @@ async fn r1_67_a_cancelled_instance_fires_nothing() {
     assert_eq!(fired(&memory, "i").await, 0);
     world.finish().await;
 }
+
+// R1.67: where there is no room, nothing is promised, and so nothing is held back.
+#[tokio::test(start_paused = true)]
+async fn r1_67_timers_are_on_time_where_there_is_no_room_for_their_instances() {
+    for (max_instances, max_bytes) in [(10, usize::MAX), (usize::MAX, 40_000), (usize::MAX, 2_000)]
+    {
+        let (memory, faults) = (Arc::default(), Faults::default());
+        let world = on_store(&memory, &faults).tuning(|tuning| {
+            tuning.warm.max_instances = max_instances;
+            tuning.warm.max_bytes = max_bytes;
+        });
+        let world = world.start().await;
+        let ids: Vec<String> = (0..200).map(|number| format!("i{number}")).collect();
+        for id in &ids {
+            world.begin(id, "Naps", &"x".repeat(2_000)).await;
+        }
+        let mut on_time = 0;
+        for id in &ids {
+            world.output(id).await;
+            on_time += usize::from(took(&memory, id).await == Duration::from_secs(6));
+        }
+        // Those for which there was room, and then was not, are late once.
+        assert!(150 < on_time, "{on_time} with {max_instances} instances, {max_bytes} bytes");
+        world.finish().await;
+    }
+}

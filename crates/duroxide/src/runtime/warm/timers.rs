@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use duroxide_core::model::WorkItem;
-use duroxide_core::model::limits::MAX_TURN_MESSAGES;
 
 /// How much later than at their time the store shows timers that we mean to fire: so late they are if
 /// we do not come to it.
@@ -12,6 +11,8 @@ const GRACE: Duration = Duration::from_millis(50);
 /// How long after their time we begin to fire them at most. Later their messages would be visible
 /// before the turn is stored, and the turn in vain.
 const BEGUN_WITHIN_MS: u64 = 35;
+/// How many are fired in one turn at most: the store looks for each among those of the instance.
+const FIRED_AT_ONCE: usize = 100;
 
 /// Timers whose messages the store holds back, by the time they are due.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl OwnTimers {
         }
     }
 
-    /// The messages of those that are due, as many as a turn may have.
+    /// The messages of those that are due, as many as are fired at once.
     pub(crate) fn due(&self, now_ms: u64, instance: &str, execution_id: u64) -> Vec<WorkItem> {
         let message = |(fire_at_ms, id): &(u64, u64)| WorkItem::TimerFired {
             instance: instance.to_owned(),
@@ -62,7 +63,7 @@ impl OwnTimers {
             id: *id,
             fire_at_ms: *fire_at_ms,
         };
-        let due = self.0.iter().take_while(|(at, _)| *at <= now_ms).take(MAX_TURN_MESSAGES);
+        let due = self.0.iter().take_while(|(at, _)| *at <= now_ms).take(FIRED_AT_ONCE);
         due.map(message).collect()
     }
 
@@ -113,9 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn r8_147_no_more_are_due_at_once_than_a_turn_may_read() {
-        let count = MAX_TURN_MESSAGES as u64 + 5;
-        let all: Vec<WorkItem> = (0..count).map(|id| timer(id, 100)).collect();
-        assert_eq!(OwnTimers::set_by(&all).due(100, "i", 3).len(), MAX_TURN_MESSAGES);
+    fn r1_67_those_that_are_too_many_for_a_turn_are_fired_in_the_next() {
+        let all: Vec<WorkItem> = (0..105).map(|id| timer(id, 100)).collect();
+        let timers = OwnTimers::set_by(&all);
+        let first = timers.due(100, "i", 3);
+        assert_eq!(first, all[..FIRED_AT_ONCE]);
+        assert_eq!(timers.without(&first).due(100, "i", 3), all[FIRED_AT_ONCE..]);
     }
 }

@@ -34,9 +34,8 @@ impl Dispatcher {
         outcome: &TurnOutcome,
         next: &Option<Suspended>,
     ) -> OwnTimers {
-        let is_ours = next.is_some()
-            && self.fires_timers.load(Ordering::Relaxed)
-            && self.node.warm.has_room()
+        let is_ours = self.fires_timers.load(Ordering::Relaxed)
+            && next.as_ref().is_some_and(|next| self.node.warm.has_room(next.bytes()))
             && !self.is_delayed_for_tests(subject.instance());
         if is_ours { OwnTimers::set_by(&outcome.messages) } else { OwnTimers::default() }
     }
