@@ -235,9 +235,17 @@ pub(crate) fn take(c: Db<'_>, instance: i64, next: &NextBatch) -> Sql<Batch> {
     if next.messages.iter().any(|message| message.late) {
         run(
             c,
-            "UPDATE messages SET late = 0 WHERE instance = ?1 AND (seq <= ?2 OR seq IS ?3) AND late",
-            params![instance, upto, next.extra],
+            "UPDATE messages SET late = 0 WHERE instance = ?1 AND seq <= ?2 AND late",
+            [instance, upto],
         )?;
+        // By itself: with OR, SQLite looks at all that is between.
+        if let Some(extra) = next.extra {
+            run(
+                c,
+                "UPDATE messages SET late = 0 WHERE instance = ?1 AND seq = ?2 AND late",
+                [instance, extra],
+            )?;
+        }
     }
     Ok(batch)
 }
