@@ -17,7 +17,6 @@ use super::{FAR_AHEAD, lost_work};
 use crate::clock::wall_clock_ms;
 use crate::providers::{Provider, ProviderError};
 use crate::runtime::catch_panic::catch_panic;
-
 use crate::runtime::observability::targets;
 use crate::runtime::upkeep::{Deed, Upkeep};
 
