@@ -135,8 +135,9 @@ CREATE INDEX hidden_instance ON duroxide.hidden (instance, visible_at);
 
 -- Activities. wake_at: when a lock ends or a row becomes visible; none means it can be fetched.
 -- Tags are of any length: the index knows a number made of them. lost: as for messages. position: place
--- among the others, which is behind all of them when a lock has ended without its holder; then it comes
--- alone, too (R8.146).
+-- among the others: `seq`, or one behind all of them when a lock has ended without its holder; then it
+-- comes alone, too (R8.146). Whoever inserts says it: a generated column has its expression read from
+-- the catalogue by every statement.
 -- parked: it can be fetched, by the owner of its session only, and others have met it often enough.
 CREATE TABLE duroxide.work (
     seq        bigint PRIMARY KEY,
@@ -152,8 +153,7 @@ CREATE TABLE duroxide.work (
     session    text COLLATE "C",
     lost       bigint[],
     parked     boolean NOT NULL DEFAULT false,
-    behind     bigint,
-    position   bigint NOT NULL GENERATED ALWAYS AS (coalesce(behind, seq)) STORED,
+    position   bigint NOT NULL,
     payload    text NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);

@@ -118,12 +118,12 @@ RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
     INSERT INTO duroxide.work
-        (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
-    SELECT nextval('duroxide.positions'::regclass), u.key, u.execution, u.activity, 0,
-        duroxide.tag_key(u.tag), u.tag, u.session, u.payload
-    FROM (SELECT * FROM
-        unnest(p_keys, p_executions, p_activities, p_tags, p_sessions, p_payloads) WITH ORDINALITY
-        w(key, execution, activity, tag, session, payload, n) ORDER BY w.n) u;
+        (seq, position, instance, execution, activity, attempts, tag_key, tag, session, payload)
+    SELECT u.seq, u.seq, u.key, u.execution, u.activity, 0, duroxide.tag_key(u.tag), u.tag,
+        u.session, u.payload
+    FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.* FROM
+        unnest(p_keys, p_executions, p_activities, p_tags, p_sessions, p_payloads)
+        w(key, execution, activity, tag, session, payload)) u;
 END
 $body$;
 
@@ -478,23 +478,27 @@ BEGIN
 
             IF v_hands_out THEN
                 WITH made AS (
-                    INSERT INTO duroxide.work (seq, instance, execution, activity, attempts,
-                        wake_at, token, node, tag_key, payload)
-                    SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
-                        u.activity, 1, v_now + p_lock, p_token, p_node, 0, u.payload
-                    FROM unnest(w_turns, w_ids, w_executions, w_activities, w_payloads)
-                        u(turn, id, execution, activity, payload)
-                    WHERE v_step_results[u.turn] = 0 RETURNING seq, payload)
+                    INSERT INTO duroxide.work (seq, position, instance, execution, activity,
+                        attempts, wake_at, token, node, tag_key, payload)
+                    SELECT u.seq, u.seq, v_targets[u.id], u.execution, u.activity, 1,
+                        v_now + p_lock, p_token, p_node, 0, u.payload
+                    FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.*
+                        FROM unnest(w_turns, w_ids, w_executions, w_activities, w_payloads)
+                            w(turn, id, execution, activity, payload)
+                        WHERE v_step_results[w.turn] = 0) u
+                    RETURNING seq, payload)
                 SELECT array_agg(m.seq ORDER BY m.seq), array_agg(m.payload ORDER BY m.seq)
                 INTO v_seqs, v_payloads FROM made m;
             ELSIF cardinality(w_turns) > 0 THEN
                 INSERT INTO duroxide.work
-                    (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
-                SELECT nextval('duroxide.positions'::regclass), v_targets[u.id], u.execution,
-                    u.activity, 0, duroxide.tag_key(u.tag), u.tag, u.session, u.payload
-                FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions,
-                    w_payloads) u(turn, id, execution, activity, tag, session, payload)
-                WHERE v_step_results[u.turn] = 0;
+                    (seq, position, instance, execution, activity, attempts, tag_key, tag,
+                    session, payload)
+                SELECT u.seq, u.seq, v_targets[u.id], u.execution, u.activity, 0,
+                    duroxide.tag_key(u.tag), u.tag, u.session, u.payload
+                FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.*
+                    FROM unnest(w_turns, w_ids, w_executions, w_activities, w_tags, w_sessions,
+                        w_payloads) w(turn, id, execution, activity, tag, session, payload)
+                    WHERE v_step_results[w.turn] = 0) u;
             END IF;
             IF cardinality(c_turns) > 0 THEN
                 -- After what this commit queues (R8.52).

@@ -73,7 +73,7 @@ BEGIN
         INTO seqs, places, v_are_alone, v_bytes, v_total
         FROM (
             SELECT c.* FROM tag CROSS JOIN LATERAL (
-                SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
+                SELECT w.seq, w.position, w.attempts > 0 AND w.position <> w.seq AS is_alone,
                     octet_length(w.payload) AS bytes
                 FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
@@ -87,7 +87,7 @@ BEGIN
             SELECT c.* FROM (
                 SELECT NULL::text AS tag WHERE p_untagged UNION ALL SELECT unnest(p_tags)) t
             CROSS JOIN LATERAL (
-                SELECT w.seq, w.position, w.attempts > 0 AND w.behind IS NOT NULL AS is_alone,
+                SELECT w.seq, w.position, w.attempts > 0 AND w.position <> w.seq AS is_alone,
                     octet_length(w.payload) AS bytes
                 FROM duroxide.work w
                 WHERE w.wake_at IS NULL AND w.session IS NULL
@@ -208,7 +208,7 @@ BEGIN
             coalesce(s.owner <> p_owner COLLATE "C" AND s.until > p_now, false)
         FROM asked a CROSS JOIN LATERAL (
             SELECT o.seq, o.session, o.position,
-                o.attempts > 0 AND o.behind IS NOT NULL OR octet_length(o.payload) > p_room
+                o.attempts > 0 AND o.position <> o.seq OR octet_length(o.payload) > p_room
                     AS is_alone
             FROM duroxide.work o
             WHERE o.wake_at IS NULL AND o.session IS NOT NULL AND NOT o.parked
@@ -262,7 +262,7 @@ BEGIN
         ORDER BY hashtextextended(o.owner, 0), hashtextextended(o.id, 0)) s
     CROSS JOIN LATERAL (
         SELECT o.position,
-            o.attempts > 0 AND o.behind IS NOT NULL OR octet_length(o.payload) > p_room AS is_alone
+            o.attempts > 0 AND o.position <> o.seq OR octet_length(o.payload) > p_room AS is_alone
         FROM duroxide.work o
         WHERE o.wake_at IS NULL AND o.session = s.id
         AND hashtextextended(o.session, 0) = hashtextextended(s.id, 0)
@@ -325,7 +325,7 @@ BEGIN
             CONTINUE;
         END IF;
         SELECT w.seq, w.position,
-            w.attempts > 0 AND w.behind IS NOT NULL OR octet_length(w.payload) > p_room
+            w.attempts > 0 AND w.position <> w.seq OR octet_length(w.payload) > p_room
         INTO seq, place, is_alone FROM duroxide.work w
         WHERE w.wake_at IS NULL AND w.session = v_session COLLATE "C"
         AND hashtextextended(w.session, 0) = hashtextextended(v_session COLLATE "C", 0)
@@ -405,7 +405,7 @@ BEGIN
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         -- What was locked, and not given back, goes behind all others (R8.146).
         UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node),
-            behind = coalesce(o.place, w.behind)
+            position = coalesce(o.place, w.position)
         FROM (
             SELECT s.seq, CASE WHEN s.token IS NOT NULL
                 THEN nextval('duroxide.positions'::regclass) END AS place

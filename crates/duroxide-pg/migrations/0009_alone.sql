@@ -257,17 +257,19 @@ BEGIN
         END IF;
         IF NOT v_others THEN
             seq := nextval('duroxide.positions'::regclass);
-            INSERT INTO duroxide.work (seq, instance, execution, activity, attempts, wake_at,
-                token, node, tag_key, payload)
-            VALUES (seq, p_key, w_executions[1], w_activities[1], 1, now_ms + p_lock,
+            INSERT INTO duroxide.work (seq, position, instance, execution, activity, attempts,
+                wake_at, token, node, tag_key, payload)
+            VALUES (seq, seq, p_key, w_executions[1], w_activities[1], 1, now_ms + p_lock,
                 p_token, p_node, 0, w_payloads[1]);
         ELSIF cardinality(w_payloads) > 0 THEN
             INSERT INTO duroxide.work
-                (seq, instance, execution, activity, attempts, tag_key, tag, session, payload)
-            SELECT nextval('duroxide.positions'::regclass), p_key, u.execution, u.activity, 0,
-                duroxide.tag_key(u.tag), u.tag, u.session, u.payload
-            FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
-                u(execution, activity, tag, session, payload);
+                (seq, position, instance, execution, activity, attempts, tag_key, tag, session,
+                payload)
+            SELECT u.seq, u.seq, p_key, u.execution, u.activity, 0, duroxide.tag_key(u.tag),
+                u.tag, u.session, u.payload
+            FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.*
+                FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
+                    w(execution, activity, tag, session, payload)) u;
         END IF;
         IF cardinality(m_payloads) > 0 THEN
             INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)

@@ -166,8 +166,9 @@ async fn r8_72_an_activity_is_the_one_that_others_would_fetch() {
 /// An activity that somebody else has put there, who told nobody.
 async fn put_activity(client: &Client, id: u64) {
     let payload = serde_json::to_string(&activity(id)).unwrap();
-    let put = "INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
-         VALUES (nextval('positions'), 1, 1, $1, 0, 0, $2)";
+    let put = "INSERT INTO work (seq, position, instance, execution, activity, attempts, tag_key,
+             payload)
+         SELECT n, n, 1, 1, $1, 0, 0, $2 FROM nextval('positions') n";
     client.execute(put, &[&(id as i64), &payload]).await.unwrap();
 }
 

@@ -47,10 +47,10 @@ impl Scene {
         scene.store.enqueue_for_worker(bound(1, "s", None)).await.unwrap();
         assert_eq!(scene.next("owner").await, Some(1));
         let payload = serde_json::to_string(&bound(7_654_321, "s", None)).unwrap();
-        let fill = "INSERT INTO work (seq, instance, execution, activity, attempts, tag_key,
-                 session, payload)
-             SELECT nextval('positions'), 1, 1, n, 0, 0, 's', replace($1, '7654321', n::text)
-             FROM generate_series(2, $2::bigint) n";
+        let fill = "INSERT INTO work (seq, position, instance, execution, activity, attempts,
+                 tag_key, session, payload)
+             SELECT o.seq, o.seq, 1, 1, o.n, 0, 0, 's', replace($1, '7654321', o.n::text)
+             FROM (SELECT nextval('positions') AS seq, n FROM generate_series(2, $2::bigint) n) o";
         scene.db.execute(fill, &[&payload, &MANY]).await.unwrap();
         Some(scene)
     }

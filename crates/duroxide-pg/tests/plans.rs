@@ -40,9 +40,10 @@ const FILL: &str = "
     INSERT INTO hidden (visible_at, seq, instance, kind, attempts, payload)
     SELECT 4000000000000 + key, nextval('positions'), key, 0, 0, '{}' FROM instance
     WHERE id LIKE 'waiting %';
-    INSERT INTO work (seq, instance, execution, activity, attempts, wake_at, tag_key, payload)
-    SELECT nextval('positions'), key, 1, 2, 0, 4000000000000, 0, '{}' FROM instance
-    WHERE id LIKE 'waiting %';";
+    INSERT INTO work (seq, position, instance, execution, activity, attempts, wake_at, tag_key,
+        payload)
+    SELECT o.seq, o.seq, o.key, 1, 2, 0, 4000000000000, 0, '{}'
+    FROM (SELECT nextval('positions') AS seq, key FROM instance WHERE id LIKE 'waiting %') o;";
 const ANALYZE: &str = "ANALYZE instance; ANALYZE execution; ANALYZE history; ANALYZE mailbox;
     ANALYZE hidden; ANALYZE work; ANALYZE message; ANALYZE session; ANALYZE kv; ANALYZE kv_delta";
 
@@ -157,8 +158,8 @@ const LITTER: &str = "
     SELECT -n, true, 1, -n FROM generate_series(1, 100000) n;
     INSERT INTO message (instance, seq, kind, attempts, since, payload)
     SELECT -n, -n, 0, 0, 0, '{}' FROM generate_series(1, 100000) n;
-    INSERT INTO work (seq, instance, execution, activity, attempts, tag_key, payload)
-    SELECT -n, -n, 1, 2, 0, 0, '{}' FROM generate_series(1, 100000) n;
+    INSERT INTO work (seq, position, instance, execution, activity, attempts, tag_key, payload)
+    SELECT -n, -n, -n, 1, 2, 0, 0, '{}' FROM generate_series(1, 100000) n;
     DELETE FROM mailbox WHERE instance < 0;
     DELETE FROM message WHERE instance < 0;
     DELETE FROM work WHERE instance < 0;";
