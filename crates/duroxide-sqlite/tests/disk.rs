@@ -69,10 +69,10 @@ async fn r10_13_a_full_database_fills_up_and_goes_on() {
     let runtime = runtime(store.clone()).await;
     client.start_orchestration("more", "Hello", "x".repeat(20_000)).await.unwrap_err();
     store.faults().limit_pages(u32::MAX - 1);
-    all_done(&store, &client, &acknowledged).await;
-    let before = client.wait_for_orchestration("before", Duration::from_secs(10)).await.unwrap();
+    let before = client.wait_for_orchestration("before", Duration::from_secs(60)).await.unwrap();
     let expected = answer("x", "m");
     assert!(matches!(before, OrchestrationStatus::Completed { output, .. } if output == expected));
+    all_done(&store, &client, &acknowledged).await;
     runtime.shutdown(Some(1000)).await;
 }
 
