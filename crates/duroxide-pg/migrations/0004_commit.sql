@@ -408,7 +408,7 @@ BEGIN
             AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0
             AND (SELECT sum(octet_length(u.payload)) FROM unnest(w_payloads) u(payload))
                 <= duroxide.fetch_bytes() THEN
-            v_next := duroxide.next_work(p_any, p_tags, p_owner, v_now);
+            SELECT n.* INTO v_next FROM duroxide.next_work(p_any, p_tags, p_owner, v_now) n;
             v_hands_out := NOT v_next.is_there;
         END IF;
         FOR v_step IN 1 .. v_steps LOOP

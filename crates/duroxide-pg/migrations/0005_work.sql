@@ -14,34 +14,30 @@ $body$;
 
 -- When time changes something about activities next; about sessions, too, if there is an owner. Then
 -- also whether there is anything of sessions that this owner may have, as far as can be told at once.
-CREATE FUNCTION duroxide.next_work_due(
-    p_owner text, p_now bigint, OUT due bigint, OUT has_session_work boolean)
-LANGUAGE plpgsql AS $body$
-BEGIN
-    IF p_owner IS NULL THEN
-        has_session_work := false;
-        SELECT w.wake_at INTO due FROM duroxide.work w
-        WHERE w.wake_at IS NOT NULL ORDER BY w.wake_at LIMIT 1;
-        RETURN;
-    END IF;
+--
+-- This function and the two that say what is ready are a part of every commit: in this language they
+-- become a part of the statement that asks, where a call costs more than all that is looked up.
+CREATE FUNCTION duroxide.next_work_due(p_owner text, p_now bigint)
+RETURNS TABLE (due bigint, has_session_work boolean)
+LANGUAGE sql STABLE AS $body$
     SELECT least(
             (SELECT w.wake_at FROM duroxide.work w
                 WHERE w.wake_at IS NOT NULL ORDER BY w.wake_at LIMIT 1),
-            (SELECT s.until FROM duroxide.session s
-                WHERE s.until > p_now ORDER BY s.until LIMIT 1)),
-        -- In the order of the index that holds no others, so that no other one seems to do.
-        (SELECT true FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
-            ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
-        OR p.until IS NOT NULL AND (p.until <= p_now OR (
-            SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
-            AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
-            ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL)
-    INTO due, has_session_work
+            CASE WHEN p_owner IS NOT NULL THEN (
+                SELECT s.until FROM duroxide.session s
+                WHERE s.until > p_now ORDER BY s.until LIMIT 1) END),
+        p_owner IS NOT NULL AND (
+            -- In the order of the index that holds no others, so that no other one seems to do.
+            (SELECT true FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+                ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
+            OR p.until IS NOT NULL AND (p.until <= p_now OR (
+                SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
+                AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
+                ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL))
     FROM (SELECT (
         SELECT s.until FROM duroxide.session s
-        WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) AS until OFFSET 0) p;
-END
+        WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) AS until OFFSET 0) p
 $body$;
 
 -- The oldest activities without session that can be fetched, locked against other fetches: a batch
@@ -340,34 +336,25 @@ $body$;
 
 -- Whether there are activities without session that can be fetched by whoever takes these tags; such as
 -- somebody else has locked for a moment count.
-CREATE FUNCTION duroxide.has_ready_work(p_any boolean, p_untagged boolean, p_tags text[])
-RETURNS boolean
-LANGUAGE plpgsql AS $body$
-BEGIN
-    IF p_any THEN
-        RETURN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL);
-    END IF;
-    RETURN EXISTS (SELECT FROM duroxide.work w
-        WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = ANY (
-            array(SELECT duroxide.tag_key(u.tag) FROM unnest(p_tags) u(tag))
-            || CASE WHEN p_untagged THEN 0::bigint END));
-END
+CREATE FUNCTION duroxide.ready_work(p_any boolean, p_untagged boolean, p_tags text[])
+RETURNS TABLE (is_there boolean)
+LANGUAGE sql STABLE AS $body$
+    SELECT CASE WHEN p_any
+        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+        ELSE p_untagged AND EXISTS (SELECT FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
+            OR cardinality(p_tags) > 0 AND EXISTS (SELECT FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = ANY (
+                    array(SELECT duroxide.tag_key(u.tag) FROM unnest(p_tags) u(tag)))) END
 $body$;
 
 -- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
 -- and session to somebody who takes such; when time changes something about activities next.
-CREATE FUNCTION duroxide.next_work(
-    p_any boolean, p_tags text[], p_owner text, p_now bigint, OUT is_there boolean, OUT due bigint)
-LANGUAGE plpgsql AS $body$
-BEGIN
-    -- As has_ready_work, for which a call more would be made by every commit.
-    SELECT n.due, n.has_session_work OR coalesce(n.due <= p_now, false) OR CASE WHEN p_any
-        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        ELSE EXISTS (SELECT FROM duroxide.work w
-            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
-            OR cardinality(p_tags) > 0 AND duroxide.has_ready_work(false, false, p_tags) END
-    INTO due, is_there FROM duroxide.next_work_due(p_owner, p_now) n;
-END
+CREATE FUNCTION duroxide.next_work(p_any boolean, p_tags text[], p_owner text, p_now bigint)
+RETURNS TABLE (is_there boolean, due bigint)
+LANGUAGE sql STABLE AS $body$
+    SELECT n.has_session_work OR coalesce(n.due <= p_now, false) OR r.is_there, n.due
+    FROM duroxide.next_work_due(p_owner, p_now) n, duroxide.ready_work(p_any, true, p_tags) r
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
@@ -438,7 +425,7 @@ BEGIN
         IF v_is_unfinished THEN
             v_due := v_now;
         END IF;
-        v_left := duroxide.has_ready_work(p_any, p_untagged, p_tags);
+        SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags) r;
         RETURN QUERY SELECT v_now, v_due, CASE WHEN NOT v_left THEN false END, NULL::bigint,
             NULL::uuid, NULL::bigint, NULL;
         RETURN;
@@ -446,7 +433,7 @@ BEGIN
     UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
         attempts = least(w.attempts + 1, 4294967295), parked = false
     WHERE w.seq = ANY (v_seqs);
-    v_left := duroxide.has_ready_work(p_any, p_untagged, p_tags);
+    SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags) r;
     v_more := CASE WHEN NOT v_left THEN false
         WHEN v_is_cut OR cardinality(v_seqs) = p_max THEN true END;
     IF v_has_sessions AND v_more IS NOT TRUE THEN

@@ -147,33 +147,33 @@ RETURNS TABLE (
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
-    v_result smallint := -1;
     v_mailbox duroxide.mailbox;
     v_version xid;
-    v_until bigint;
-    v_rests boolean;
     v_pin integer;
     v_instance_pin integer;
-    v_ready boolean;
-    v_others boolean := true;
+    v_others boolean;
 BEGIN
     <<commit>> BEGIN
         IF p_work IS NULL THEN
             SELECT * INTO v_mailbox FROM duroxide.mailbox m WHERE m.instance = p_key FOR UPDATE;
             now_ms := coalesce(p_now, duroxide.now_ms());
             EXIT commit WHEN v_mailbox.token IS DISTINCT FROM p_lock_token
-                OR v_mailbox.state <> 2 OR v_mailbox.wake_at <= now_ms;
+                OR v_mailbox.state <> 2 OR v_mailbox.wake_at <= now_ms OR now_ms >= ANY (m_due);
         ELSE
             -- A look without a lock: whatever changes the instance changes its mailbox, too, which
             -- is noticed when that is written. The mailbox is named first, as everywhere: whoever
             -- locks whole tables is not to meet us in another order.
             now_ms := coalesce(p_now, duroxide.now_ms());
-            SELECT m.instance, m.xmin, w.wake_at, m.state = 0 AND i.name IS NOT NULL
-                AND i.id = p_id COLLATE "C" AND i.execution = p_execution
-                AND l.event = p_last AND l.at = p_last_at
-                AND (SELECT true FROM duroxide.hidden q
-                    WHERE q.instance = m.instance AND q.visible_at <= now_ms LIMIT 1) IS NULL
-            INTO p_key, v_version, v_until, v_rests
+            SELECT m.instance, m.xmin, CASE
+                WHEN w.wake_at <= now_ms OR now_ms >= ANY (m_due) THEN NULL
+                WHEN m.state = 0 AND i.name IS NOT NULL
+                    AND i.id = p_id COLLATE "C" AND i.execution = p_execution
+                    AND l.event = p_last AND l.at = p_last_at
+                    AND (SELECT true FROM duroxide.hidden q
+                        WHERE q.instance = m.instance AND q.visible_at <= now_ms LIMIT 1) IS NULL
+                    THEN 0
+                ELSE 4 END -- See judge_direct.
+            INTO p_key, v_version, result
             FROM duroxide.mailbox m
             JOIN duroxide.work w ON w.instance = m.instance
             JOIN duroxide.instance i ON i.key = m.instance
@@ -182,13 +182,9 @@ BEGIN
                 WHERE h.instance = m.instance AND h.execution = p_execution
                 ORDER BY h.event DESC LIMIT 1) l ON true
             WHERE w.seq = p_work AND w.token = p_work_token AND w.session IS NULL;
-            EXIT commit WHEN coalesce(v_until <= now_ms, true);
-            IF v_rests IS NOT TRUE THEN
-                v_result := 4; -- See judge_direct.
-                EXIT commit;
-            END IF;
+            EXIT commit WHEN result IS DISTINCT FROM 0;
+            result := NULL;
         END IF;
-        EXIT commit WHEN now_ms >= ANY (m_due);
         IF p_pin IS NOT NULL THEN
             SELECT p.id INTO v_pin FROM duroxide.pin p WHERE p.version = p_pin COLLATE "C";
             EXIT commit WHEN v_pin IS NULL;
@@ -250,27 +246,6 @@ BEGIN
         SELECT p_key, p_execution, e.id, e.source, e.at, e.stamp, e.body
         FROM unnest(e_ids, e_sources, e_times, e_stamps, e_bodies) e(id, source, at, stamp, body);
 
-        IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
-            AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
-            SELECT n.is_there, n.due INTO v_others, next_due
-            FROM duroxide.next_work(p_any, p_tags, p_owner, now_ms) n;
-        END IF;
-        IF NOT v_others THEN
-            seq := nextval('duroxide.positions'::regclass);
-            INSERT INTO duroxide.work (seq, position, instance, execution, activity, attempts,
-                wake_at, token, node, tag_key, payload)
-            VALUES (seq, seq, p_key, w_executions[1], w_activities[1], 1, now_ms + p_lock,
-                p_token, p_node, 0, w_payloads[1]);
-        ELSIF cardinality(w_payloads) > 0 THEN
-            INSERT INTO duroxide.work
-                (seq, position, instance, execution, activity, attempts, tag_key, tag, session,
-                payload)
-            SELECT u.seq, u.seq, p_key, u.execution, u.activity, 0, duroxide.tag_key(u.tag),
-                u.tag, u.session, u.payload
-            FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.*
-                FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
-                    w(execution, activity, tag, session, payload)) u;
-        END IF;
         IF cardinality(m_payloads) > 0 THEN
             INSERT INTO duroxide.hidden (visible_at, seq, instance, kind, attempts, payload)
             SELECT u.due, nextval('duroxide.positions'::regclass), p_key, u.kind, 0, u.payload
@@ -285,24 +260,43 @@ BEGIN
                 state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
             FROM (SELECT (SELECT q.seq FROM duroxide.message q
                 WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
-            WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO v_ready;
+            WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO is_ready;
         END IF;
-        v_result := 0;
+        IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
+            AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
+            SELECT n.is_there, n.due INTO v_others, next_due
+            FROM duroxide.next_work(p_any, p_tags, p_owner, now_ms) n;
+            IF NOT v_others THEN
+                RETURN QUERY
+                    INSERT INTO duroxide.work AS w (seq, position, instance, execution, activity,
+                        attempts, wake_at, token, node, tag_key, payload)
+                    SELECT s.seq, s.seq, p_key, w_executions[1], w_activities[1], 1,
+                        now_ms + p_lock, p_token, p_node, 0, w_payloads[1]
+                    FROM (SELECT nextval('duroxide.positions'::regclass) AS seq) s
+                    RETURNING 0::smallint, is_ready, now_ms, next_due, false, w.seq, w.token,
+                        w.attempts, w.payload;
+                RETURN;
+            END IF;
+        END IF;
+        IF cardinality(w_payloads) > 0 THEN
+            INSERT INTO duroxide.work
+                (seq, position, instance, execution, activity, attempts, tag_key, tag, session,
+                payload)
+            SELECT u.seq, u.seq, p_key, u.execution, u.activity, 0, duroxide.tag_key(u.tag),
+                u.tag, u.session, u.payload
+            FROM (SELECT nextval('duroxide.positions'::regclass) AS seq, w.*
+                FROM unnest(w_executions, w_activities, w_tags, w_sessions, w_payloads)
+                    w(execution, activity, tag, session, payload)) u;
+        END IF;
+        result := 0;
     END;
-    IF v_others AND p_max > 0 THEN
-        RETURN QUERY SELECT v_result, v_ready, f.* FROM duroxide.fetch_work(p_max, p_lock, p_any,
+    result := coalesce(result, -1);
+    IF p_max > 0 THEN
+        RETURN QUERY SELECT result, is_ready, f.* FROM duroxide.fetch_work(p_max, p_lock, p_any,
             p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, false) f;
-        RETURN;
+    ELSE
+        RETURN NEXT;
     END IF;
-    result := v_result;
-    is_ready := v_ready;
-    IF NOT v_others THEN
-        more := false;
-        token := p_token;
-        attempts := 1;
-        payload := w_payloads[1];
-    END IF;
-    RETURN NEXT;
 END
 $body$;
 
