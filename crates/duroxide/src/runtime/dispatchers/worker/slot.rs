@@ -149,12 +149,12 @@ impl Slot {
         let is_bound = fetched.is_bound();
         if self.holds_sessions() && !is_bound {
             let (dispatcher, worker_id) = (Arc::clone(&self.dispatcher), self.worker_id.clone());
-            self.aside.spawn(tracker.track_future(async move {
+            self.aside.spawn(tracker.track_future(Box::pin(async move {
                 let began = Instant::now();
                 let finished = dispatcher.run_guarded(fetched, &worker_id).await;
                 drop(running);
                 dispatcher.store_guarded(finished, began).await;
-            }));
+            })));
             return;
         }
         let began = Instant::now();
@@ -182,10 +182,11 @@ impl Slot {
             return dispatcher.count_duration(began);
         }
         let permit = Arc::clone(&dispatcher.results).acquire_owned().await;
-        self.aside.spawn(tracker.track_future(async move {
+        // In a box, since a task is moved several times before it runs.
+        self.aside.spawn(tracker.track_future(Box::pin(async move {
             dispatcher.store_guarded(finished, began).await;
             drop(permit);
-        }));
+        })));
     }
 }
 
