@@ -6,6 +6,7 @@ mod rules;
 mod paths;
 mod contract;
 mod tidy;
+mod licences;
 
 use std::process::ExitCode;
 
@@ -15,7 +16,8 @@ const USAGE: &str = "usage: cargo xtask <command>
   paths [--strict]     which items of docs/public-api.txt we lack; strict fails on unexpected ones
   contract [--strict]  whether the documents for authors of stores and the validation suite agree;
                        strict: nothing is named before it exists
-  tidy                 sizes, arrows between modules, wording of the files";
+  tidy                 sizes, arrows between modules, wording of the files
+  licences             whether deny.toml allows the licences of all crates that we build with";
 
 /// What a check found; the text is for people.
 type Outcome = Result<(), String>;
@@ -43,6 +45,7 @@ fn run(args: &[&str]) -> Outcome {
         ["contract"] => contract::run(false),
         ["contract", "--strict"] => contract::run(true),
         ["tidy"] => tidy::run(),
+        ["licences"] => licences::run(),
         _ => Err(USAGE.to_owned()),
     }
 }
