@@ -130,7 +130,8 @@ mod tests {
     use super::*;
 
     fn allowed() -> BTreeSet<String> {
-        allowed_in("[graph]\n[licenses]\n# why\nallow = [\"MIT\", \"Unicode-3.0\",\n \"ISC\"]\n").unwrap()
+        allowed_in("[graph]\n[licenses]\n# why\nallow = [\"MIT\", \"Unicode-3.0\",\n \"ISC\"]\n")
+            .unwrap()
     }
 
     fn checked(licence: Option<&str>) -> Result<BTreeSet<String>, String> {
