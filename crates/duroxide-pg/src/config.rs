@@ -76,6 +76,10 @@ pub struct ProviderConfig {
     /// The time by which messages become visible and locks end; the server's clock if absent. For
     /// tests.
     pub clock: Option<Arc<dyn Clock>>,
+    /// How often a node looks for what no notification told it of, and for nodes that died; one second.
+    /// Tests make it so long that only notifications are left.
+    #[doc(hidden)]
+    pub pulse_interval: Duration,
 }
 
 impl ProviderConfig {
@@ -98,6 +102,7 @@ impl ProviderConfig {
             through_pooler: false,
             orphan_retention: Duration::from_secs(3600),
             clock: None,
+            pulse_interval: Duration::from_secs(1),
         }
     }
 }

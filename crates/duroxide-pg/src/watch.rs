@@ -13,8 +13,6 @@ use crate::lanes::Queue;
 use crate::news::{Heard, News};
 use crate::store::Store;
 
-/// Time between looks around.
-const PULSE: Duration = Duration::from_secs(1);
 /// Time at least between notifications: sending one makes other commits of the database wait.
 const BREATH: Duration = Duration::from_millis(5);
 /// Pause after something went wrong.
@@ -26,6 +24,7 @@ const PULSE_CALL: &str = "SELECT * FROM duroxide.pulse($1, $2)";
 pub(crate) async fn watch(store: Arc<Store>) {
     let _ends = store.membership.ends_when_dropped();
     let settings = store.pool.settings();
+    let pulse_interval = settings.pulse_interval;
     if !settings.listen || settings.through_pooler {
         store.membership.end();
         return poll(&store).await;
@@ -37,7 +36,7 @@ pub(crate) async fn watch(store: Arc<Store>) {
             store.membership.end();
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
             // Others take what this node holds at their next pulse, unless it is back before.
-            let pause = if PULSE < began.elapsed() { Duration::ZERO } else { RECOVERY };
+            let pause = if pulse_interval < began.elapsed() { Duration::ZERO } else { RECOVERY };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = store.closing.notified() => return,
@@ -59,17 +58,18 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
     store.membership.join(id);
     let listen = format!("LISTEN {}", store.channel());
     connection.execute(&listen, store.pool.settings().statement_timeout).await?;
+    let pulse_interval = store.pool.settings().pulse_interval;
     let mut first_pulse = Instant::now();
     if node.replace(id).is_some() {
         // What was said meanwhile, here or there, nobody heard.
         store.ring_everything();
         store.outbox.add(News::add_everything);
         // Others may have lost their connections, too, and are about to be back.
-        first_pulse += PULSE;
+        first_pulse += pulse_interval;
     }
     store.outbox.add(|news| news.company = true);
 
-    let mut pulse = tokio::time::interval_at(first_pulse, PULSE);
+    let mut pulse = tokio::time::interval_at(first_pulse, pulse_interval);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_word = None;
     loop {
@@ -98,7 +98,8 @@ async fn watch_connected(store: &Arc<Store>, node: &mut Option<i64>) -> Result<(
 
 /// Where nobody listens: asks, often while there is something to do, here or elsewhere, seldom otherwise.
 async fn poll(store: &Arc<Store>) {
-    let shortest = store.pool.settings().poll_interval.min(PULSE);
+    let longest = store.pool.settings().pulse_interval;
+    let shortest = store.pool.settings().poll_interval.min(longest);
     let mut interval = shortest;
     loop {
         tokio::select! {
@@ -112,11 +113,11 @@ async fn poll(store: &Arc<Store>) {
                 if store.board.is_watched() {
                     store.board.ring_all();
                 }
-                interval = if is_news { shortest } else { (interval * 2).min(PULSE) };
+                interval = if is_news { shortest } else { (interval * 2).min(longest) };
             }
             Err(error) => {
                 tracing::debug!(target: "duroxide::providers::postgres", %error, "no pulse");
-                interval = PULSE;
+                interval = longest;
             }
         }
     }
@@ -157,8 +158,9 @@ fn note_pulse(store: &Store, rows: &[Row]) -> bool {
             store.floor.ring(queue);
         } else if let Some(due) = row.get::<_, Option<i64>>(due) {
             let until = u64::try_from(due.saturating_sub(now)).unwrap_or(0);
-            if until <= 2 * PULSE.as_millis() as u64 {
-                store.floor.expect(queue, Instant::now() + Duration::from_millis(until));
+            let until = Duration::from_millis(until);
+            if until <= 2 * store.pool.settings().pulse_interval {
+                store.floor.expect(queue, Instant::now() + until);
             }
         }
     }
