@@ -11,42 +11,42 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Enough that two instances somebody waits for seldom share one.
-const BELLS: usize = 4096;
+const SIGNALS: usize = 4096;
 
 /// Where commits are announced.
 pub(crate) struct CommitBoard {
-    bells: Box<[Bell]>,
+    signals: Box<[CommitSignal]>,
     watchers: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Bell {
+struct CommitSignal {
     /// How often it rang.
-    rung: AtomicU64,
+    count: AtomicU64,
     notify: Notify,
 }
 
-impl Bell {
-    fn ring(&self) {
-        self.rung.fetch_add(1, Ordering::Release);
+impl CommitSignal {
+    fn notify(&self) {
+        self.count.fetch_add(1, Ordering::Release);
         self.notify.notify_waiters();
     }
 }
 
 impl CommitBoard {
     pub(crate) fn new() -> Self {
-        let bells = (0..BELLS).map(|_| Bell::default()).collect();
-        Self { bells, watchers: AtomicUsize::new(0) }
+        let signals = (0..SIGNALS).map(|_| CommitSignal::default()).collect();
+        Self { signals, watchers: AtomicUsize::new(0) }
     }
 
     /// Something was committed to this instance.
-    pub(crate) fn ring(&self, instance: &str) {
-        self.bell(instance).ring();
+    pub(crate) fn notify(&self, instance: &str) {
+        self.signal(instance).notify();
     }
 
     /// Something was committed to nobody knows whom.
-    pub(crate) fn ring_all(&self) {
-        self.bells.iter().for_each(Bell::ring);
+    pub(crate) fn notify_all(&self) {
+        self.signals.iter().for_each(CommitSignal::notify);
     }
 
     /// Whether anybody waits.
@@ -63,11 +63,11 @@ impl CommitBoard {
         timeout: Duration,
         begin: impl FnOnce(),
     ) -> u64 {
-        let bell = self.bell(instance);
-        let rung = || bell.rung.load(Ordering::Acquire) + 1;
+        let signal = self.signal(instance);
+        let count = || signal.count.load(Ordering::Acquire) + 1;
         // Made before the look: a commit after the look finds it waiting.
-        let notified = bell.notify.notified();
-        if rung() == seen && !timeout.is_zero() {
+        let notified = signal.notify.notified();
+        if count() == seen && !timeout.is_zero() {
             let _watcher = Watcher::new(&self.watchers);
             begin();
             tokio::select! {
@@ -75,13 +75,13 @@ impl CommitBoard {
                 () = tokio::time::sleep(timeout) => {}
             }
         }
-        rung()
+        count()
     }
 
-    fn bell(&self, instance: &str) -> &Bell {
+    fn signal(&self, instance: &str) -> &CommitSignal {
         let mut hasher = DefaultHasher::new();
         instance.hash(&mut hasher);
-        &self.bells[hasher.finish() as usize % BELLS]
+        &self.signals[hasher.finish() as usize % SIGNALS]
     }
 }
 

@@ -10,9 +10,10 @@ use duroxide_core::provider::{
 
 use crate::database::Db;
 use crate::error::Failure;
-use crate::long::{decode, whole};
+use crate::long_text::{decode, whole};
 use crate::ops::{
-    AbandonTurn, AbandonWork, BuryMessages, BuryWork, FetchTurn, FetchWork, TakenTurn, TakenWork,
+    AbandonTurn, AbandonWork, DeadLetterMessages, DeadLetterWork, FetchTurn, FetchWork, TakenTurn,
+    TakenWork,
 };
 use crate::queries;
 use crate::store::SqliteProvider;
@@ -54,21 +55,21 @@ impl SqliteProvider {
                 let (key, secret) = (taken.key, taken.secret);
                 match decode_turn(taken) {
                     Ok(turn) => turns.push(turn),
-                    Err(undecodable) => bad.push(BuryMessages { key, secret, undecodable }),
+                    Err(undecodable) => bad.push(DeadLetterMessages { key, secret, undecodable }),
                 }
             }
             // The rest of these turns is fetched again, by us or by somebody else.
-            let unclaimed: Vec<_> =
-                turns.iter().map(|turn| self.unclaimed(&turn.lock_token)).collect();
+            let undelivered: Vec<_> =
+                turns.iter().map(|turn| self.undelivered(&turn.lock_token)).collect();
             for bad in bad {
-                let lock = Unclaimed::new(&self.writer, Place::Turn(bad.key), bad.secret);
+                let lock = Undelivered::new(&self.writer, Place::Turn(bad.key), bad.secret);
                 match self.writer.run(bad).await {
-                    Ok(()) => lock.claim(),
+                    Ok(()) => lock.mark_delivered(),
                     Err(failure) if turns.is_empty() => return Err(failure),
                     Err(_) => {} // Given back, and met again.
                 }
             }
-            unclaimed.into_iter().for_each(Unclaimed::claim);
+            undelivered.into_iter().for_each(Undelivered::mark_delivered);
             if found_nothing || !turns.is_empty() {
                 return Ok(turns);
             }
@@ -76,10 +77,10 @@ impl SqliteProvider {
     }
 
     /// A turn that is not yet handed out.
-    pub(crate) fn unclaimed(&self, lock_token: &str) -> Unclaimed<'_> {
+    pub(crate) fn undelivered(&self, lock_token: &str) -> Undelivered<'_> {
         let lock = token::read_turn(lock_token).ok();
         let lock = lock.map(|(key, secret)| (Place::Turn(key), secret));
-        Unclaimed { writer: &self.writer, lock }
+        Undelivered { writer: &self.writer, lock }
     }
 
     /// Events of an execution.
@@ -132,28 +133,28 @@ impl SqliteProvider {
         loop {
             let taken = self.writer.wait_for(fetch.clone(), patience).await?;
             let found_nothing = taken.is_empty();
-            let (mut all, mut unclaimed, mut bad) = (Vec::new(), Vec::new(), Vec::new());
-            for TakenWork { seq, secret, attempts, payload, mut apart } in taken {
-                let lock = Unclaimed::new(&self.writer, Place::Work(seq), secret);
-                match decode(&payload, &mut apart) {
+            let (mut all, mut undelivered, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+            for TakenWork { seq, secret, attempts, payload, mut text_reference } in taken {
+                let lock = Undelivered::new(&self.writer, Place::Work(seq), secret);
+                match decode(&payload, &mut text_reference) {
                     Ok(item) => {
                         all.push((item, token::write(Place::Work(seq), &secret), attempts));
-                        unclaimed.push(lock);
+                        undelivered.push(lock);
                     }
                     Err(why) => {
-                        let payload = whole(payload, apart);
-                        bad.push((lock, BuryWork { seq, secret, payload, why }));
+                        let payload = whole(payload, text_reference);
+                        bad.push((lock, DeadLetterWork { seq, secret, payload, why }));
                     }
                 }
             }
             for (lock, bad) in bad {
                 match self.writer.run(bad).await {
-                    Ok(()) => lock.claim(),
+                    Ok(()) => lock.mark_delivered(),
                     Err(failure) if all.is_empty() => return Err(failure),
                     Err(_) => {} // Given back, and met again.
                 }
             }
-            unclaimed.into_iter().for_each(Unclaimed::claim);
+            undelivered.into_iter().for_each(Undelivered::mark_delivered);
             if found_nothing || !all.is_empty() {
                 return Ok(all);
             }
@@ -163,23 +164,23 @@ impl SqliteProvider {
 
 /// Something fetched that nobody has yet. Dropped, it is given back as if it had not been fetched:
 /// whatever went wrong, it must not stay locked until its time is up.
-pub(crate) struct Unclaimed<'a> {
+pub(crate) struct Undelivered<'a> {
     writer: &'a WriterHandle,
     lock: Option<(Place, Secret)>,
 }
 
-impl<'a> Unclaimed<'a> {
+impl<'a> Undelivered<'a> {
     fn new(writer: &'a WriterHandle, place: Place, secret: Secret) -> Self {
         Self { writer, lock: Some((place, secret)) }
     }
 
     /// Somebody has it now, or it is gone.
-    pub(crate) fn claim(mut self) {
+    pub(crate) fn mark_delivered(mut self) {
         self.lock = None;
     }
 }
 
-impl Drop for Unclaimed<'_> {
+impl Drop for Undelivered<'_> {
     fn drop(&mut self) {
         let uncount = true;
         match self.lock.take() {
@@ -199,7 +200,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     let mut messages = Vec::with_capacity(taken.messages.len());
     let mut undecodable = Vec::new();
     for mut message in taken.messages {
-        match decode::<WorkItem>(&message.payload, &mut message.apart) {
+        match decode::<WorkItem>(&message.payload, &mut message.text_reference) {
             Ok(item) if item.orchestration_key() == Some(taken.instance.as_str()) => {
                 messages.push(item);
             }

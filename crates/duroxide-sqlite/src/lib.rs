@@ -21,7 +21,7 @@
 //!
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
 //! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
-//! `mailbox.rs` (which instance is served next), `long.rs` (texts that are stored apart), `tables/`
+//! `mailbox.rs` (which instance is served next), `long_text.rs` (texts that are stored apart), `tables/`
 //! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (who still lives),
 //! `store_files.rs` (are the files still there), `inspect.rs` (a
 //! look at a file before it is opened), `schema.rs` and `migrations/`.
@@ -36,9 +36,9 @@ mod bulk;
 mod fetch;
 mod writer;
 mod ops;
-mod long;
+mod long_text;
 mod mailbox;
-mod mend;
+mod repair;
 mod tx;
 mod tables;
 mod queries;

@@ -3,7 +3,7 @@
 //! After each of these steps the mailbox row says what a look at all the messages would say, so that
 //! a fetch finds the next turn by an index and nothing else.
 
-use crate::long::whole;
+use crate::long_text::whole;
 use crate::tables::instances::{self, Instance};
 use crate::tables::mailboxes::{self, Mailbox, State};
 use crate::tables::messages::{self, Arrival, Kind, Message};
@@ -44,15 +44,15 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     for mut due in hidden::due(tx.connection, tx.now, DUE_AT_ONCE)? {
         hidden::delete(tx.connection, due.visible_at, due.seq)?;
         let Some(instance) = instances::by_key(tx.connection, due.instance)? else {
-            long_texts::fetch(tx.connection, due.instance, &mut due.apart)?;
-            tx.bury("", whole(due.payload, due.apart), NOBODY)?;
+            long_texts::fetch(tx.connection, due.instance, &mut due.text_reference)?;
+            tx.dead_letter("", whole(due.payload, due.text_reference), NOBODY)?;
             continue;
         };
         let message = Message {
             kind: due.kind,
             attempts: due.attempts,
             payload: &due.payload,
-            long_text: due.apart.map(|apart| apart.key),
+            long_text: due.text_reference.map(|text_reference| text_reference.key),
             parent: due.parent.as_deref(),
         };
         deliver(tx, &instance, due.seq, ms_out(due.visible_at), message)?;
@@ -64,7 +64,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
                 let oldest = messages::oldest(tx.connection, key)?.unwrap_or(0);
                 ran_out.push((ended_at, mailbox.place(oldest), key, mailbox));
             }
-            Some(mailbox) if mailbox.state == State::Aside => {
+            Some(mailbox) if mailbox.state == State::AwaitingStart => {
                 give_up_old(tx, key)?;
                 settle(tx, key)?;
             }
@@ -95,21 +95,21 @@ pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
         awake += 1;
     }
     if 0 < awake {
-        tx.notes.work_ready = true;
+        tx.effects.work_ready = true;
     }
     Ok(())
 }
 
 /// Gives up the messages of instances that only queue messages speak of (R8.28), once in a
 /// transaction.
-pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
-    if std::mem::replace(&mut tx.has_buried, true) {
+pub(crate) fn dead_letter_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
+    if std::mem::replace(&mut tx.has_dead_lettered, true) {
         return Ok(());
     }
     for key in mailboxes::undeliverable(tx.connection, DUE_AT_ONCE)? {
         let reason = "queue message for an instance that does not exist";
         for seq in messages::positions(tx.connection, key, DUE_AT_ONCE)? {
-            bury(tx, key, seq, reason)?;
+            dead_letter(tx, key, seq, reason)?;
         }
         settle(tx, key)?;
     }
@@ -117,19 +117,21 @@ pub(crate) fn bury_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
 }
 
 /// Gives up a mailbox whose instance is missing: it must not keep others waiting.
-pub(crate) fn bury_all(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
+pub(crate) fn dead_letter_all(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     for seq in messages::positions(tx.connection, key, i64::MAX)? {
-        bury(tx, key, seq, NOBODY)?;
+        dead_letter(tx, key, seq, NOBODY)?;
     }
     mailboxes::delete(tx.connection, key)
 }
 
 /// Takes one message out of its mailbox, for people to look at.
-pub(crate) fn bury(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()> {
-    let Some((payload, apart)) = messages::delete(tx.connection, key, seq)? else { return Ok(()) };
+pub(crate) fn dead_letter(tx: &mut Tx<'_>, key: i64, seq: i64, reason: &str) -> Sql<()> {
+    let Some((payload, text_reference)) = messages::delete(tx.connection, key, seq)? else {
+        return Ok(());
+    };
     let instance = instances::by_key(tx.connection, key)?;
     let id = instance.as_ref().map_or("", |instance| &instance.id);
-    tx.bury(id, whole(payload, apart), reason)
+    tx.dead_letter(id, whole(payload, text_reference), reason)
 }
 
 /// Opens a mailbox whose lock was given back. It keeps its place.
@@ -189,12 +191,12 @@ fn deliver(
     let key = instance.key;
     if instance.is_new && message.kind == Kind::Start {
         // The common case needs no looking.
-        tx.notes.turns_ready = true;
+        tx.effects.turns_ready = true;
         messages::insert(tx.connection, key, Arrival { seq, since, late: false }, message)?;
         return mailboxes::insert_ready(tx.connection, key, seq);
     }
     let c = tx.connection;
-    let mailbox = mailboxes::standing(c, key)?;
+    let mailbox = mailboxes::mailbox_summary(c, key)?;
     // Who has or had it locked must not take it for part of that.
     let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.was_locked);
     messages::insert(tx.connection, key, Arrival { seq, since, late }, message.behind_others())?;
@@ -211,7 +213,9 @@ fn deliver(
             }
         }
         // One more of what is aside already changes nothing, however many there are.
-        Some(mailbox) if mailbox.state == State::Aside && message.kind != Kind::Start => Ok(()),
+        Some(mailbox) if mailbox.state == State::AwaitingStart && message.kind != Kind::Start => {
+            Ok(())
+        }
         Some(mailbox) if mailbox.state == State::Undeliverable && message.kind == Kind::Queue => {
             Ok(())
         }
@@ -253,7 +257,7 @@ fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) ->
     let unlocked = Mailbox { head: None, wake_at: None, ..mailbox };
     let known = tx.is_known(instance)?;
     if known || starts::has_start(c, key)? {
-        tx.notes.turns_ready = true;
+        tx.effects.turns_ready = true;
         // R8.90: no instance row, no pin.
         let pin = if instance.identity.is_some() { instance.pin } else { 0 };
         let head = Some(unlocked.place(oldest));
@@ -267,7 +271,7 @@ fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) ->
     }
     let since = messages::oldest_since(c, key)?.unwrap_or_default();
     let wake_at = since.saturating_add(ms_in(tx.settings.orphan_retention_ms));
-    Ok(Mailbox { state: State::Aside, wake_at: Some(wake_at), ..unlocked })
+    Ok(Mailbox { state: State::AwaitingStart, wake_at: Some(wake_at), ..unlocked })
 }
 
 /// Gives up messages that have waited for a start long enough (R8.29).
@@ -279,7 +283,7 @@ fn give_up_old(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
         && since <= limit
         && let Some(seq) = messages::oldest(tx.connection, key)?
     {
-        bury(tx, key, seq, &reason)?;
+        dead_letter(tx, key, seq, &reason)?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use duroxide_core::provider::{
 };
 
 use crate::error::Failure;
-use crate::long::Longs;
+use crate::long_text::LongTexts;
 use crate::ops::{
     AbandonTurn, AbandonWork, AckWork, AppendEvents, CleanSessions, CommitDirect, CommitTimers,
     CommitTurn, Delta, EnqueueMessage, EnqueueWork, FetchWork, MessageDraft, RenewSessions,
@@ -43,9 +43,9 @@ impl Provider for SqliteProvider {
         let Some(mut turn) = turns.map_err(during("fetch_orchestration_item"))?.pop() else {
             return Ok(None);
         };
-        let unclaimed = self.unclaimed(&turn.lock_token);
+        let undelivered = self.undelivered(&turn.lock_token);
         self.add_history(&mut turn).await.map_err(during("fetch_orchestration_item"))?;
-        unclaimed.claim();
+        undelivered.mark_delivered();
         Ok(Some((turn.item, turn.lock_token, turn.attempt_count)))
     }
 
@@ -103,7 +103,7 @@ impl Provider for SqliteProvider {
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
         let enqueue = async {
-            let draft = MessageDraft::of(&item, &mut Longs::default())?;
+            let draft = MessageDraft::of(&item, &mut LongTexts::default())?;
             self.writer.run(EnqueueMessage { draft, delay_ms: delay.map_or(0, millis) }).await
         };
         enqueue.await.map_err(during("enqueue_for_orchestrator"))
@@ -131,7 +131,7 @@ impl Provider for SqliteProvider {
         new_events: Vec<Event>,
     ) -> Result<(), ProviderError> {
         let append = async {
-            let events = Delta::of(execution_id, &new_events, &mut Longs::default())?;
+            let events = Delta::of(execution_id, &new_events, &mut LongTexts::default())?;
             let instance = instance.to_owned();
             self.writer.run(AppendEvents { instance, execution: execution_id, events }).await
         };
@@ -140,7 +140,7 @@ impl Provider for SqliteProvider {
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
         let enqueue = async {
-            let draft = WorkDraft::of(&item, &mut Longs::default())?;
+            let draft = WorkDraft::of(&item, &mut LongTexts::default())?;
             self.writer.run(EnqueueWork(draft)).await
         };
         enqueue.await.map_err(during("enqueue_for_worker"))

@@ -15,10 +15,10 @@ use crate::database::Db;
 #[cfg(feature = "test-hooks")]
 use crate::error::Failure;
 use crate::error::SqliteError;
-use crate::mend::mend_if_needed;
 use crate::options::SqliteOptions;
 use crate::owners::{self, Owner};
 use crate::readers::Readers;
+use crate::repair::repair_if_needed;
 use crate::store_files::{StoreFiles, real_name};
 use crate::tables::nodes;
 use crate::tx::Settings;
@@ -184,7 +184,7 @@ impl SqliteProvider {
         schema::migrate(&path, &mut connection)?;
         let sort = |error: rusqlite::Error| SqliteError::sort(&path, &error);
         let settings = Settings { node: id, orphan_retention_ms: options.orphan_retention_ms() };
-        mend_if_needed(Db::of(&connection), settings, clock.now_ms()).map_err(sort)?;
+        repair_if_needed(Db::of(&connection), settings, clock.now_ms()).map_err(sort)?;
         nodes::insert(Db::of(&connection), id, clock.now_ms()).map_err(sort)?;
 
         let board = Arc::new(CommitBoard::new());

@@ -7,7 +7,7 @@ use semver::Version;
 use duroxide_core::provider::DeadLetter;
 
 use crate::database::Db;
-use crate::long::Long;
+use crate::long_text::LongText;
 use crate::tables::instances::{self, Instance};
 use crate::tables::{Sql, dead_letters, executions, hidden, long_texts, nodes, pins};
 
@@ -26,7 +26,7 @@ pub(crate) struct Tx<'c> {
     pub(crate) settings: Settings,
     /// The time at which all of it happens.
     pub(crate) now: u64,
-    pub(crate) notes: Notes,
+    pub(crate) effects: TxEffects,
     /// First queue position not used, and how far the table knows.
     positions: Option<Positions>,
     /// Versions that make no sense are `None`.
@@ -38,16 +38,16 @@ pub(crate) struct Tx<'c> {
     /// Whether any message is due that has not been delivered, once somebody has asked.
     overdue: Option<bool>,
     /// Whether what cannot be delivered has been given up.
-    pub(crate) has_buried: bool,
+    pub(crate) has_dead_lettered: bool,
     /// The long text kept last, for whom and where: the next row often has the same.
-    kept: Option<(i64, Arc<Long>, i64)>,
+    kept: Option<(i64, Arc<LongText>, i64)>,
     /// Rows the connection had changed before.
     changes: u64,
 }
 
-/// What is to be done once the transaction is committed, or still in it.
+/// What follows from a transaction once it is committed.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct TxEffects {
     /// A turn has become fetchable.
     pub(crate) turns_ready: bool,
     /// An activity has become fetchable, for somebody.
@@ -69,18 +69,18 @@ struct Positions {
 impl<'c> Tx<'c> {
     /// A transaction that has just begun.
     pub(crate) fn new(connection: Db<'c>, settings: Settings, now: u64) -> Self {
-        let (notes, changes) = (Notes::default(), connection.total_changes());
+        let (effects, changes) = (TxEffects::default(), connection.total_changes());
         Self {
             connection,
             settings,
             now,
-            notes,
+            effects,
             positions: None,
             pins: None,
             messages_are_due: false,
             work_is_due: false,
             overdue: None,
-            has_buried: false,
+            has_dead_lettered: false,
             kept: None,
             changes,
         }
@@ -161,7 +161,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Keeps the long text of a row, if it has one; its key.
-    pub(crate) fn keep(&mut self, instance: i64, long: Option<&Arc<Long>>) -> Sql<Option<i64>> {
+    pub(crate) fn keep(&mut self, instance: i64, long: Option<&Arc<LongText>>) -> Sql<Option<i64>> {
         let Some(long) = long else { return Ok(None) };
         if let Some((owner, known, key)) = &self.kept
             && *owner == instance
@@ -182,7 +182,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Takes a message out of circulation, for people to look at (R8.137).
-    pub(crate) fn bury(&mut self, instance: &str, payload: String, reason: &str) -> Sql<()> {
+    pub(crate) fn dead_letter(&mut self, instance: &str, payload: String, reason: &str) -> Sql<()> {
         let letter = DeadLetter {
             instance: Some(instance.to_owned()),
             payload,
@@ -190,23 +190,23 @@ impl<'c> Tx<'c> {
             at_ms: self.now,
         };
         dead_letters::insert(self.connection, &letter)?;
-        self.notes.dead_letters.push(letter);
+        self.effects.dead_letters.push(letter);
         Ok(())
     }
 
     /// Writes down what was counted in memory, and the transaction's number, which tells later
     /// whether it was committed; comes last. A transaction that did nothing writes nothing.
-    pub(crate) fn finish(mut self, batch: i64) -> Sql<Notes> {
+    pub(crate) fn finish(mut self, batch: i64) -> Sql<TxEffects> {
         if let Some(Positions { stored, next }) = self.positions
             && stored != next
         {
             nodes::set_next_seq(self.connection, next)?;
         }
         // A look that found nothing must not look like news to other processes.
-        self.notes.has_written = self.connection.total_changes() != self.changes;
-        if self.notes.has_written {
+        self.effects.has_written = self.connection.total_changes() != self.changes;
+        if self.effects.has_written {
             nodes::mark(self.connection, self.settings.node, batch)?;
         }
-        Ok(self.notes)
+        Ok(self.effects)
     }
 }

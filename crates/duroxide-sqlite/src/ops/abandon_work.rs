@@ -28,7 +28,7 @@ impl Op for AbandonWork {
         let attempts = row.attempts.saturating_sub(u32::from(self.uncount));
         let hidden_until = (0 < self.delay_ms).then(|| tx.now.saturating_add(self.delay_ms));
         work::release(tx.connection, self.seq, hidden_until, attempts)?;
-        tx.notes.work_ready |= hidden_until.is_none();
+        tx.effects.work_ready |= hidden_until.is_none();
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use duroxide_core::provider::Refusal;
 use super::enqueue::MessageDraft;
 use super::{Lasts, Op};
 use crate::error::OpError;
-use crate::long::Longs;
+use crate::long_text::LongTexts;
 use crate::tables::work::{self, Work};
 use crate::tables::{instances, sessions};
 use crate::token::{self, Secret};
@@ -30,7 +30,7 @@ impl AckWork {
         if let Some(item) = outcome.filter(|item| !is_outcome(item)) {
             return Err(Refusal::NotAnOutcome(kind_of(item)));
         }
-        let outcome = outcome.map(|item| MessageDraft::of(item, &mut Longs::default()));
+        let outcome = outcome.map(|item| MessageDraft::of(item, &mut LongTexts::default()));
         Ok(Self { seq, secret, outcome: outcome.transpose()? })
     }
 }

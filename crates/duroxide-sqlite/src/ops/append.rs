@@ -31,7 +31,7 @@ impl Op for AppendEvents {
         executions::put(tx.connection, key, &execution)?;
         self.events.append(tx, key, self.execution)?;
         mailbox::settle(tx, key)?;
-        tx.notes.committed.push(instance.id);
+        tx.effects.committed.push(instance.id);
         Ok(())
     }
 }

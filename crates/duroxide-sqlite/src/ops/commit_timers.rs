@@ -10,7 +10,7 @@ use super::commit_direct::{Seen, open};
 use super::commit_turn::{Turns, record_all};
 use super::enqueue::MessageDraft;
 use crate::error::OpError;
-use crate::long::Longs;
+use crate::long_text::LongTexts;
 use crate::tables::{hidden, instances, ms_in};
 use crate::tx::Tx;
 
@@ -30,7 +30,7 @@ impl CommitTimers {
     pub(crate) fn of(turn: TimerTurn) -> Result<Self, Refusal> {
         let timer = |timer: &WorkItem| match timer {
             WorkItem::TimerFired { fire_at_ms, .. } => {
-                Ok((*fire_at_ms, MessageDraft::of(timer, &mut Longs::default())?.payload))
+                Ok((*fire_at_ms, MessageDraft::of(timer, &mut LongTexts::default())?.payload))
             }
             _ => Err(Refusal::NotHeldBack),
         };

@@ -11,13 +11,13 @@ use duroxide_core::provider::{
 use super::Op;
 use super::enqueue::{MessageDraft, WorkDraft};
 use crate::error::OpError;
-use crate::long::{Long, Longs};
+use crate::long_text::{LongText, LongTexts};
 use crate::mailbox;
 use crate::tables::executions::{self, Execution, RUNNING};
 use crate::tables::history::{self, EventRow};
 use crate::tables::instances::{self, Identity, Instance};
 use crate::tables::kv::{self, Change};
-use crate::tables::long_texts::{self, Apart};
+use crate::tables::long_texts::{self, TextReference};
 use crate::tables::mailboxes::{self, Mailbox};
 use crate::tables::{Sql, custom_status, messages, work};
 use crate::token::{self, Secret};
@@ -46,7 +46,7 @@ pub(super) struct TurnDraft {
     messages: Vec<(MessageDraft, Option<u64>)>,
     metadata: ExecutionMetadata,
     /// The output, if it is long: then it is not there.
-    long_output: Option<Arc<Long>>,
+    long_output: Option<Arc<LongText>>,
     cancelled: Vec<ScheduledActivityIdentifier>,
 }
 
@@ -73,7 +73,7 @@ impl Op for CommitTurn {
 
 impl Turns {
     pub(super) fn of(commit: &TurnCommit) -> Result<Self, Refusal> {
-        let mut longs = Longs::default();
+        let mut longs = LongTexts::default();
         let turns = commit.turns()?.into_iter().map(|turn| TurnDraft::of(turn, &mut longs));
         Ok(Self(turns.collect()))
     }
@@ -107,13 +107,13 @@ pub(super) fn record_all(
         long_texts::sweep(tx.connection, instance.key)?;
     }
     if turns.iter().any(TurnDraft::can_be_waited_for) {
-        tx.notes.committed.push(instance.id);
+        tx.effects.committed.push(instance.id);
     }
     Ok(())
 }
 
 impl TurnDraft {
-    fn of(commit: &TurnCommit, longs: &mut Longs) -> Result<Self, Refusal> {
+    fn of(commit: &TurnCommit, longs: &mut LongTexts) -> Result<Self, Refusal> {
         let events = Delta::of(commit.execution_id, &commit.history_delta, longs)?;
         let work = commit.worker_items.iter().map(|item| WorkDraft::of(item, longs));
         let work = work.collect::<Result<_, _>>()?;
@@ -200,7 +200,7 @@ impl TurnDraft {
             execution.completed_at = (status != RUNNING).then_some(tx.now);
             execution.status.clone_from(status);
             execution.output.clone_from(&self.metadata.output);
-            execution.long_output = tx.keep(key, self.long_output.as_ref())?.map(Apart::to);
+            execution.long_output = tx.keep(key, self.long_output.as_ref())?.map(TextReference::to);
         }
         executions::put(tx.connection, key, &execution)?;
         Ok(execution.pin)
@@ -254,7 +254,7 @@ impl TurnDraft {
 #[derive(Debug)]
 pub(crate) struct Delta {
     /// Events, and the long texts that they are to refer to.
-    rows: Vec<(EventRow, Option<Arc<Long>>)>,
+    rows: Vec<(EventRow, Option<Arc<LongText>>)>,
     started: Option<u64>,
     outcome: Option<u64>,
     custom_status: Option<Option<String>>,
@@ -266,7 +266,7 @@ impl Delta {
     pub(crate) fn of(
         execution_id: u64,
         events: &[Event],
-        longs: &mut Longs,
+        longs: &mut LongTexts,
     ) -> Result<Self, Refusal> {
         let mut delta = Self {
             rows: Vec::with_capacity(events.len()),

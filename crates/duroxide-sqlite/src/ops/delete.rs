@@ -192,7 +192,7 @@ fn is_root(c: Db<'_>, identity: &Identity) -> Sql<bool> {
 
 fn delete_one(tx: &mut Tx<'_>, id: &str, result: &mut DeleteInstanceResult) -> Sql<()> {
     let c = tx.connection;
-    tx.notes.committed.push(id.to_owned());
+    tx.effects.committed.push(id.to_owned());
     let Some(instance) = instances::by_id(c, id)? else { return Ok(()) };
     let key = instance.key;
     result.queue_messages_deleted += work::delete_all(c, key)? as u64;

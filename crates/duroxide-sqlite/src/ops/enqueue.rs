@@ -7,7 +7,7 @@ use duroxide_core::provider::Refusal;
 
 use super::{Lasts, Op};
 use crate::error::OpError;
-use crate::long::{Long, Longs};
+use crate::long_text::{LongText, LongTexts};
 use crate::mailbox;
 use crate::tables::Sql;
 use crate::tables::instances::Instance;
@@ -21,14 +21,14 @@ pub(crate) struct MessageDraft {
     pub(crate) instance: String,
     kind: Kind,
     pub(super) payload: String,
-    long: Option<Arc<Long>>,
+    long: Option<Arc<LongText>>,
     /// The instance whose child it begins.
     parent: Option<String>,
 }
 
 impl MessageDraft {
     /// Refuses activities (R8.10).
-    pub(crate) fn of(item: &WorkItem, longs: &mut Longs) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem, longs: &mut LongTexts) -> Result<Self, Refusal> {
         let instance =
             item.orchestration_key().ok_or_else(|| Refusal::NotAMessage(kind_of(item)))?.to_owned();
         let kind = match item {
@@ -64,12 +64,12 @@ pub(crate) struct WorkDraft {
     tag: Option<String>,
     session: Option<String>,
     payload: String,
-    long: Option<Arc<Long>>,
+    long: Option<Arc<LongText>>,
 }
 
 impl WorkDraft {
     /// Refuses everything that is no activity.
-    pub(crate) fn of(item: &WorkItem, longs: &mut Longs) -> Result<Self, Refusal> {
+    pub(crate) fn of(item: &WorkItem, longs: &mut LongTexts) -> Result<Self, Refusal> {
         let WorkItem::ActivityExecute { instance, execution_id, id, session_id, tag, .. } = item
         else {
             return Err(Refusal::NotWork(kind_of(item)));
@@ -89,7 +89,7 @@ impl WorkDraft {
     /// Queues it, fetchable at once (R8.71).
     pub(crate) fn queue(&self, tx: &mut Tx<'_>, instance: i64) -> Sql<()> {
         let seq = tx.next_seq()?;
-        tx.notes.work_ready = true;
+        tx.effects.work_ready = true;
         let new = NewWork {
             instance,
             execution: self.execution,
@@ -137,7 +137,7 @@ impl Op for EnqueueWork {
     }
 }
 
-fn encode(item: &WorkItem, longs: &mut Longs) -> (String, Option<Arc<Long>>) {
+fn encode(item: &WorkItem, longs: &mut LongTexts) -> (String, Option<Arc<LongText>>) {
     // Items are plain data: strings, numbers, options and lists. There is nothing to go wrong.
     longs.encode(item).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::tables::messages::{self, NextBatch, Taken};
 use crate::tables::{Sql, executions, history, kv};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
-use crate::writer::{Job, unattended};
+use crate::writer::{QueuedOp, without_reply};
 
 /// What a fetch asks for.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Op for FetchTurn {
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<Vec<TakenTurn>, OpError> {
         mailbox::advance(tx)?;
-        mailbox::bury_undeliverable(tx)?;
+        mailbox::dead_letter_undeliverable(tx)?;
         let (mut turns, mut room) = (Vec::new(), MAX_FETCH_BYTES);
         // Once more if some of the chosen turned out to be nobody.
         while turns.len() < self.max {
@@ -57,7 +57,7 @@ impl Op for FetchTurn {
             }
             for key in chosen {
                 let Some(instance) = instances::by_key(tx.connection, key)? else {
-                    mailbox::bury_all(tx, key)?;
+                    mailbox::dead_letter_all(tx, key)?;
                     continue;
                 };
                 let is_known = || tx.is_known(&instance);
@@ -89,10 +89,10 @@ impl Op for FetchTurn {
         !output.is_empty()
     }
 
-    fn undo(output: Vec<TakenTurn>) -> Vec<Box<dyn Job>> {
+    fn undo(output: Vec<TakenTurn>) -> Vec<Box<dyn QueuedOp>> {
         let abandon = |turn: TakenTurn| {
             let (key, secret) = (turn.key, turn.secret);
-            unattended(AbandonTurn { key, secret, delay_ms: None, uncount: true })
+            without_reply(AbandonTurn { key, secret, delay_ms: None, uncount: true })
         };
         output.into_iter().map(abandon).collect()
     }

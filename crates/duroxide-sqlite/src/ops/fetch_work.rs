@@ -11,12 +11,12 @@ use crate::database::Db;
 use crate::error::OpError;
 use crate::mailbox;
 use crate::tables::Sql;
-use crate::tables::long_texts::Apart;
+use crate::tables::long_texts::TextReference;
 use crate::tables::sessions::{self, Claim};
 use crate::tables::work::{self, Payload, Place, Tags};
 use crate::token::{Secret, fresh_secret};
 use crate::tx::Tx;
-use crate::writer::{Job, unattended};
+use crate::writer::{QueuedOp, without_reply};
 
 /// What a fetch asks for.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(crate) struct TakenWork {
     pub(crate) secret: Secret,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
-    pub(crate) apart: Option<Apart>,
+    pub(crate) text_reference: Option<TextReference>,
 }
 
 impl Op for FetchWork {
@@ -75,10 +75,10 @@ impl Op for FetchWork {
         !output.is_empty()
     }
 
-    fn undo(output: Vec<TakenWork>) -> Vec<Box<dyn Job>> {
+    fn undo(output: Vec<TakenWork>) -> Vec<Box<dyn QueuedOp>> {
         let abandon = |work: TakenWork| {
             let (seq, secret) = (work.seq, work.secret);
-            unattended(AbandonWork { seq, secret, delay_ms: 0, uncount: true })
+            without_reply(AbandonWork { seq, secret, delay_ms: 0, uncount: true })
         };
         output.into_iter().map(abandon).collect()
     }
@@ -132,13 +132,19 @@ impl FetchWork {
         if let (Some(session), Some(config)) = (&found.session, &self.session) {
             let until = tx.now.saturating_add(millis_rounded_up(config.lock_timeout));
             let (owner, node) = (config.owner_id.as_str(), tx.settings.node);
-            let claim = Claim { owner, node, now: tx.now, until };
-            sessions::claim(tx.connection, session, claim)?;
+            let mark_delivered = Claim { owner, node, now: tx.now, until };
+            sessions::mark_delivered(tx.connection, session, mark_delivered)?;
             // The same owner may be waiting elsewhere for the rows behind this one.
-            tx.notes.work_ready = true;
+            tx.effects.work_ready = true;
         }
         let attempts = found.attempts.saturating_add(1);
-        Ok(TakenWork { seq, secret, attempts, payload: found.payload, apart: found.apart })
+        Ok(TakenWork {
+            seq,
+            secret,
+            attempts,
+            payload: found.payload,
+            text_reference: found.text_reference,
+        })
     }
 
     fn tags(&self) -> Tags<'_> {

@@ -17,7 +17,7 @@ mod ack_work;
 mod abandon_work;
 mod renew_work;
 mod sessions;
-mod bury;
+mod dead_letter;
 mod delete;
 mod prune;
 #[cfg(feature = "test-hooks")]
@@ -30,10 +30,10 @@ pub(crate) use abandon_turn::AbandonTurn;
 pub(crate) use abandon_work::AbandonWork;
 pub(crate) use ack_work::AckWork;
 pub(crate) use append::AppendEvents;
-pub(crate) use bury::{BuryMessages, BuryWork};
 pub(crate) use commit_direct::CommitDirect;
 pub(crate) use commit_timers::CommitTimers;
 pub(crate) use commit_turn::{CommitTurn, Delta};
+pub(crate) use dead_letter::{DeadLetterMessages, DeadLetterWork};
 pub(crate) use delete::{DeleteExactly, DeleteRoots, DeleteTree, deletable, has_ended_before};
 pub(crate) use enqueue::{EnqueueMessage, EnqueueWork, MessageDraft, WorkDraft};
 pub(crate) use fetch_turn::{FetchTurn, TakenTurn};
@@ -77,7 +77,7 @@ pub(crate) trait Op: Send + 'static {
     }
 
     /// What puts things right if the caller is gone when it is done.
-    fn undo(_output: Self::Output) -> Vec<Box<dyn crate::writer::Job>> {
+    fn undo(_output: Self::Output) -> Vec<Box<dyn crate::writer::QueuedOp>> {
         Vec::new()
     }
 }

@@ -6,7 +6,7 @@ use duroxide_core::provider::{Refusal, StartOutcome};
 use super::delete::make_room;
 use super::{Lasts, MessageDraft, Op};
 use crate::error::OpError;
-use crate::long::Longs;
+use crate::long_text::LongTexts;
 use crate::tables::{Sql, executions, hidden, instances, starts};
 use crate::tx::Tx;
 
@@ -21,7 +21,7 @@ pub(crate) struct StartInstance {
 impl StartInstance {
     /// Refuses what is no message.
     pub(crate) fn of(start: &WorkItem, replace_ended: bool) -> Result<Self, Refusal> {
-        Ok(Self { draft: MessageDraft::of(start, &mut Longs::default())?, replace_ended })
+        Ok(Self { draft: MessageDraft::of(start, &mut LongTexts::default())?, replace_ended })
     }
 }
 

@@ -87,9 +87,9 @@ fn output(
     instance: &str,
     execution: &Execution,
 ) -> Result<Option<String>, OpError> {
-    let mut apart = execution.long_output.clone();
-    long_texts::fetch(c, key, &mut apart)?;
-    let Some(mut apart) = apart else { return Ok(execution.output.clone()) };
+    let mut text_reference = execution.long_output.clone();
+    long_texts::fetch(c, key, &mut text_reference)?;
+    let Some(mut text_reference) = text_reference else { return Ok(execution.output.clone()) };
     let unreadable = |why| format!("output of execution {} of {instance}: {why}", execution.number);
-    Ok(Some(apart.take_text().map_err(|why| Refusal::UnreadableHistory(unreadable(why)))?))
+    Ok(Some(text_reference.take_text().map_err(|why| Refusal::UnreadableHistory(unreadable(why)))?))
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::long_texts::{Apart, reference};
+use super::long_texts::{TextReference, reference};
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, optional_text, run, text};
 use crate::database::Db;
 
@@ -24,7 +24,7 @@ pub(crate) struct Execution {
     pub(crate) outcome: Option<u64>,
     pub(crate) output: Option<String>,
     /// Where the output is, if it is long.
-    pub(crate) long_output: Option<Apart>,
+    pub(crate) long_output: Option<TextReference>,
 }
 
 impl Execution {
@@ -125,7 +125,7 @@ pub(crate) fn put(c: Db<'_>, instance: i64, execution: &Execution) -> Sql<()> {
             execution.started.map(id_in),
             execution.outcome.map(id_in),
             execution.output,
-            execution.long_output.as_ref().map(|apart| apart.key)
+            execution.long_output.as_ref().map(|text_reference| text_reference.key)
         ],
     )?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::long_texts::{Apart, reference};
+use super::long_texts::{TextReference, reference};
 use super::messages::{Kind, Message};
 use super::{Sql, all, first, ms_in, optional_text, run, text};
 use crate::database::Db;
@@ -16,7 +16,7 @@ pub(crate) struct Due {
     pub(crate) kind: Kind,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
-    pub(crate) apart: Option<Apart>,
+    pub(crate) text_reference: Option<TextReference>,
     pub(crate) parent: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<Due>> {
                 },
                 attempts: row.get(4)?,
                 payload: text(row, 5)?,
-                apart: reference(row, 6)?,
+                text_reference: reference(row, 6)?,
                 parent: optional_text(row, 7)?,
             })
         },

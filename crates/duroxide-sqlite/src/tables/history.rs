@@ -6,10 +6,10 @@ use rusqlite::{Row, params};
 
 use duroxide_core::model::Event;
 
-use super::long_texts::{self, Apart, reference};
+use super::long_texts::{self, TextReference, reference};
 use super::{Sql, all, first, id_in, id_out, ms_in, ms_out, number, run};
 use crate::database::Db;
-use crate::long::{Long, Longs, decode};
+use crate::long_text::{LongText, LongTexts, decode};
 
 /// An event as it is stored.
 #[derive(Debug)]
@@ -19,15 +19,15 @@ pub(crate) struct EventRow {
     pub(crate) at: u64,
     pub(crate) stamp: String,
     pub(crate) body: String,
-    pub(crate) apart: Option<Apart>,
+    pub(crate) text_reference: Option<TextReference>,
 }
 
 impl EventRow {
     /// The stored form of an event, and the long text that it is to refer to.
     pub(crate) fn of(
         event: &Event,
-        longs: &mut Longs,
-    ) -> Result<(Self, Option<Arc<Long>>), serde_json::Error> {
+        longs: &mut LongTexts,
+    ) -> Result<(Self, Option<Arc<LongText>>), serde_json::Error> {
         let (body, long) = longs.encode(&event.kind)?;
         let row = Self {
             event: event.event_id,
@@ -35,14 +35,14 @@ impl EventRow {
             at: event.timestamp_ms,
             stamp: event.duroxide_version.clone(),
             body,
-            apart: None,
+            text_reference: None,
         };
         Ok((row, long))
     }
 
     /// The event again; an error text that names it if it makes no sense.
     pub(crate) fn into_event(mut self, instance: &str, execution: u64) -> Result<Event, String> {
-        let kind = decode(&self.body, &mut self.apart).map_err(|error| {
+        let kind = decode(&self.body, &mut self.text_reference).map_err(|error| {
             format!("event {} of execution {execution} of {instance}: {error}", self.event)
         })?;
         Ok(Event {
@@ -64,7 +64,7 @@ fn read(row: &Row<'_>) -> Sql<EventRow> {
         at: ms_out(row.get(2)?),
         stamp: row.get(3)?,
         body: row.get(4)?,
-        apart: reference(row, 5)?,
+        text_reference: reference(row, 5)?,
     })
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn read_from(
         params![instance, id_in(execution), id_in(from), i64::try_from(limit).unwrap_or(-1)],
         read,
     )?;
-    rows.iter_mut().try_for_each(|row| long_texts::fetch(c, instance, &mut row.apart))?;
+    rows.iter_mut().try_for_each(|row| long_texts::fetch(c, instance, &mut row.text_reference))?;
     Ok(rows)
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn get(c: Db<'_>, instance: i64, execution: u64, event: u64) -> Sql<O
         read,
     )?;
     if let Some(row) = &mut row {
-        long_texts::fetch(c, instance, &mut row.apart)?;
+        long_texts::fetch(c, instance, &mut row.text_reference)?;
     }
     Ok(row)
 }

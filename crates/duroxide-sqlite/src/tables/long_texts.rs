@@ -11,12 +11,12 @@ const NOWHERE: i64 = 0;
 
 /// A row's reference to a text, and the text once it was looked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Apart {
+pub(crate) struct TextReference {
     pub(crate) key: i64,
     text: Option<String>,
 }
 
-impl Apart {
+impl TextReference {
     /// A reference.
     pub(crate) fn to(key: i64) -> Self {
         Self { key, text: None }
@@ -34,24 +34,28 @@ impl Apart {
 }
 
 /// A row's reference, if it has one. What is no number refers to nothing that could be found.
-pub(crate) fn reference(row: &Row<'_>, column: usize) -> Sql<Option<Apart>> {
+pub(crate) fn reference(row: &Row<'_>, column: usize) -> Sql<Option<TextReference>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
-        ValueRef::Integer(key) => Some(Apart::to(key)),
-        _ => Some(Apart::to(NOWHERE)),
+        ValueRef::Integer(key) => Some(TextReference::to(key)),
+        _ => Some(TextReference::to(NOWHERE)),
     })
 }
 
 /// Looks for the text that a row refers to, if it refers to one.
-pub(crate) fn fetch(c: Db<'_>, instance: i64, apart: &mut Option<Apart>) -> Sql<()> {
-    if let Some(apart) = apart {
+pub(crate) fn fetch(
+    c: Db<'_>,
+    instance: i64,
+    text_reference: &mut Option<TextReference>,
+) -> Sql<()> {
+    if let Some(text_reference) = text_reference {
         let found = first(
             c,
             "SELECT text FROM long_texts WHERE instance = ?1 AND key = ?2",
-            [instance, apart.key],
+            [instance, text_reference.key],
             |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)),
         )?;
-        apart.text = found.flatten();
+        text_reference.text = found.flatten();
     }
     Ok(())
 }
@@ -125,9 +129,9 @@ mod tests {
             for (key, text) in keys.into_iter().zip(texts) {
                 assert_ne!(key, NOWHERE);
                 assert_eq!(keep(c, instance, hash, text).unwrap(), key, "the same once more");
-                let mut apart = Some(Apart::to(key));
-                fetch(c, instance, &mut apart).unwrap();
-                assert_eq!(apart.unwrap().take_text().as_deref(), Ok(text));
+                let mut text_reference = Some(TextReference::to(key));
+                fetch(c, instance, &mut text_reference).unwrap();
+                assert_eq!(text_reference.unwrap().take_text().as_deref(), Ok(text));
             }
             assert_eq!(delete_all(c, instance).unwrap(), texts.len());
         }

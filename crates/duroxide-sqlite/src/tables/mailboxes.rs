@@ -17,7 +17,7 @@ pub(crate) enum State {
     /// Somebody has a turn.
     Locked = 2,
     /// Messages for nobody, which a start may yet follow (R8.29).
-    Aside = 3,
+    AwaitingStart = 3,
     /// Queue messages for nobody (R8.28).
     Undeliverable = 4,
     /// Nothing until `wake_at`: a turn that had left messages behind was given back (R8.149).
@@ -29,7 +29,7 @@ impl State {
         match stored {
             1 => Self::Ready,
             2 => Self::Locked,
-            3 => Self::Aside,
+            3 => Self::AwaitingStart,
             4 => Self::Undeliverable,
             5 => Self::Waiting,
             _ => Self::Resting,
@@ -69,7 +69,7 @@ pub(crate) struct Batch {
 
 /// What of a mailbox decides where a message goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct MailboxSummary {
     pub(crate) state: State,
     pub(crate) head: Option<i64>,
     moved_to: Option<i64>,
@@ -77,7 +77,7 @@ pub(crate) struct Standing {
     pub(crate) was_locked: bool,
 }
 
-impl Standing {
+impl MailboxSummary {
     /// Where it stands with this oldest message.
     pub(crate) fn place(&self, oldest: i64) -> i64 {
         self.moved_to.map_or(oldest, |moved_to| moved_to.max(oldest))
@@ -134,12 +134,12 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
 }
 
 /// The same without what nobody needs who brings a message.
-pub(crate) fn standing(c: Db<'_>, instance: i64) -> Sql<Option<Standing>> {
+pub(crate) fn mailbox_summary(c: Db<'_>, instance: i64) -> Sql<Option<MailboxSummary>> {
     let sql = "SELECT state, head, moved_to, token IS NOT NULL FROM mailboxes WHERE instance = ?1";
     first(c, sql, [instance], |row| {
         let state = State::from_stored(row.get(0)?);
         let (head, moved_to, was_locked) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        Ok(Standing { state, head, moved_to, was_locked })
+        Ok(MailboxSummary { state, head, moved_to, was_locked })
     })
 }
 

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use duroxide_core::model::limits::{MAX_TURN_BYTES, MAX_TURN_MESSAGES};
 
-use super::long_texts::{self, Apart, reference};
+use super::long_texts::{self, TextReference, reference};
 use super::mailboxes::Batch;
 use super::{Sql, all, first, ms_in, run, starts, text};
 use crate::database::Db;
@@ -63,7 +63,7 @@ pub(crate) struct Taken {
     pub(crate) seq: i64,
     pub(crate) attempts: u32,
     pub(crate) payload: String,
-    pub(crate) apart: Option<Apart>,
+    pub(crate) text_reference: Option<TextReference>,
     /// Whether it came after the latest lock was taken.
     late: bool,
 }
@@ -193,8 +193,8 @@ impl NextBatch {
 
     /// Completes a message and counts its bytes; whether there is room for it.
     fn fits(&mut self, c: Db<'_>, instance: i64, row: &mut Taken) -> Sql<bool> {
-        long_texts::fetch(c, instance, &mut row.apart)?;
-        self.bytes += row.payload.len() + row.apart.as_ref().map_or(0, Apart::len);
+        long_texts::fetch(c, instance, &mut row.text_reference)?;
+        self.bytes += row.payload.len() + row.text_reference.as_ref().map_or(0, TextReference::len);
         Ok(self.bytes <= MAX_TURN_BYTES)
     }
 }
@@ -216,7 +216,7 @@ fn rows_from(c: Db<'_>, instance: i64, from: i64, max: usize) -> Sql<Vec<Taken>>
                 seq: row.get(0)?,
                 attempts: row.get::<_, u32>(1)?.saturating_add(1),
                 payload: text(row, 2)?,
-                apart: reference(row, 4)?,
+                text_reference: reference(row, 4)?,
                 late: row.get(3)?,
             };
             bytes += taken.payload.len();
@@ -327,15 +327,19 @@ pub(crate) fn oldest_since(c: Db<'_>, instance: i64) -> Sql<Option<i64>> {
 }
 
 /// Removes a message; its payload and its long text.
-pub(crate) fn delete(c: Db<'_>, instance: i64, seq: i64) -> Sql<Option<(String, Option<Apart>)>> {
+pub(crate) fn delete(
+    c: Db<'_>,
+    instance: i64,
+    seq: i64,
+) -> Sql<Option<(String, Option<TextReference>)>> {
     let mut message = first(
         c,
         "SELECT payload, long_text FROM messages WHERE instance = ?1 AND seq = ?2",
         [instance, seq],
         |row| Ok((text(row, 0)?, reference(row, 1)?)),
     )?;
-    if let Some((_, apart)) = &mut message {
-        long_texts::fetch(c, instance, apart)?;
+    if let Some((_, text_reference)) = &mut message {
+        long_texts::fetch(c, instance, text_reference)?;
     }
     run(c, "DELETE FROM messages WHERE instance = ?1 AND seq = ?2", [instance, seq])?;
     Ok(message)

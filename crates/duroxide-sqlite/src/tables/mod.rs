@@ -18,7 +18,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod nodes;
 pub(crate) mod pins;
 pub(crate) mod long_texts;
-pub(crate) mod rot;
+pub(crate) mod corruption;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Params, Row};

@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::long_texts::{self, Apart, reference};
+use super::long_texts::{self, TextReference, reference};
 use super::{Sql, all, first, id_in, id_out, ms_in, number, optional_text, run, text};
 use crate::database::Db;
 use crate::token::Secret;
@@ -45,13 +45,13 @@ pub(crate) struct Payload {
     pub(crate) attempts: u32,
     pub(crate) session: Option<String>,
     pub(crate) payload: String,
-    pub(crate) apart: Option<Apart>,
+    pub(crate) text_reference: Option<TextReference>,
 }
 
 impl Payload {
     /// How much it is to be handed out.
     pub(crate) fn bytes(&self) -> usize {
-        self.payload.len() + self.apart.as_ref().map_or(0, Apart::len)
+        self.payload.len() + self.text_reference.as_ref().map_or(0, TextReference::len)
     }
 }
 
@@ -116,12 +116,12 @@ pub(crate) fn payload(c: Db<'_>, seq: i64) -> Sql<Option<Payload>> {
             attempts: row.get(0)?,
             session: optional_text(row, 1)?,
             payload: text(row, 2)?,
-            apart: reference(row, 4)?,
+            text_reference: reference(row, 4)?,
         };
         Ok((number(row, 3)?.unwrap_or(0), payload))
     })?;
     let Some((instance, mut payload)) = found else { return Ok(None) };
-    long_texts::fetch(c, instance, &mut payload.apart)?;
+    long_texts::fetch(c, instance, &mut payload.text_reference)?;
     Ok(Some(payload))
 }
 

@@ -1,7 +1,7 @@
-//! One transaction for many jobs; who hears what when it fails.
+//! One transaction for many operations; who hears what when it fails.
 
-use super::job::Job;
-use super::outlook::Outlook;
+use super::queue_forecast::QueueForecasts;
+use super::queued_op::QueuedOp;
 use super::recover::{Broken, Trouble, free_leases};
 use super::thread::Writer;
 use crate::connection::set_durability;
@@ -13,18 +13,18 @@ use crate::ops::Lasts;
 use crate::options::Durability;
 use crate::store_files::StoreFiles;
 use crate::tables::Sql;
-use crate::tx::{Notes, Tx};
+use crate::tx::{Tx, TxEffects};
 use crate::url::Location;
 
-/// Which of those who wait look for work in a transaction.
+/// Which of the parked fetches a transaction tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// Those for whom there is something new.
-    AtNews,
-    /// All.
-    AtAll,
-    /// None.
-    Away,
+enum Serve {
+    /// Those whose queue the transaction has changed.
+    WhatChanged,
+    /// All of them.
+    Everything,
+    /// None of them.
+    Nothing,
 }
 
 /// What became of a transaction.
@@ -39,19 +39,19 @@ enum Committed {
 }
 
 impl Writer {
-    /// Does jobs in one transaction. Those that find nothing are parked, the others answered.
-    pub(super) fn process(&mut self, mut jobs: Vec<Box<dyn Job>>) {
-        match self.transact(&mut jobs, Look::AtNews) {
-            Ok(committed) => self.hand_out(jobs, committed),
+    /// Does operations in one transaction. Those that find nothing are parked, the others answered.
+    pub(super) fn process(&mut self, mut ops: Vec<Box<dyn QueuedOp>>) {
+        match self.transact(&mut ops, Serve::WhatChanged) {
+            Ok(committed) => self.hand_out(ops, committed),
             // What one of them cannot read must not take the others along.
             Err(trouble) if trouble.is_about_waiting => {
-                match self.transact(&mut jobs, Look::Away) {
-                    Ok(committed) => self.hand_out(jobs, committed),
-                    Err(trouble) => self.process_each(jobs, &trouble),
+                match self.transact(&mut ops, Serve::Nothing) {
+                    Ok(committed) => self.hand_out(ops, committed),
+                    Err(trouble) => self.process_each(ops, &trouble),
                 }
                 self.serve_each_parked();
             }
-            Err(trouble) => self.process_each(jobs, &trouble),
+            Err(trouble) => self.process_each(ops, &trouble),
         }
     }
 
@@ -60,18 +60,18 @@ impl Writer {
         if self.parked.is_empty() {
             return;
         }
-        if let Err(trouble) = self.transact(&mut [], Look::AtAll) {
-            if trouble.may_be_about_one_job() {
+        if let Err(trouble) = self.transact(&mut [], Serve::Everything) {
+            if trouble.may_be_about_one_op() {
                 self.serve_each_parked();
             } else {
-                self.parked.drain().into_iter().for_each(|job| job.fail(&trouble.error));
+                self.parked.drain().into_iter().for_each(|op| op.fail(&trouble.error));
             }
         }
     }
 
     /// Tells callers, and puts right what was done for callers who are gone.
-    pub(super) fn answer(&mut self, jobs: Vec<Box<dyn Job>>) {
-        let undo: Vec<_> = jobs.into_iter().flat_map(|job| job.answer()).collect();
+    pub(super) fn answer(&mut self, ops: Vec<Box<dyn QueuedOp>>) {
+        let undo: Vec<_> = ops.into_iter().flat_map(|op| op.answer()).collect();
         if !undo.is_empty() {
             self.process(undo);
         }
@@ -99,66 +99,70 @@ impl Writer {
     }
 
     /// After a transaction was undone: each alone, or after mending the store, if that can help.
-    fn process_each(&mut self, jobs: Vec<Box<dyn Job>>, trouble: &Trouble) {
-        if 1 < jobs.len() && trouble.may_be_about_one_job() {
-            jobs.into_iter().for_each(|job| self.process(vec![job]));
+    fn process_each(&mut self, ops: Vec<Box<dyn QueuedOp>>, trouble: &Trouble) {
+        if 1 < ops.len() && trouble.may_be_about_one_op() {
+            ops.into_iter().for_each(|op| self.process(vec![op]));
             return;
         }
-        if matches!(trouble.error, SqliteError::Unreadable { .. }) && self.mend() {
-            self.process(jobs);
+        if matches!(trouble.error, SqliteError::Unreadable { .. }) && self.repair() {
+            self.process(ops);
             return;
         }
-        jobs.into_iter().for_each(|job| job.fail(&trouble.error));
+        ops.into_iter().for_each(|op| op.fail(&trouble.error));
     }
 
     /// Lets each of those who wait look on its own.
     fn serve_each_parked(&mut self) {
-        for job in self.parked.drain() {
-            self.process(vec![job]);
+        for op in self.parked.drain() {
+            self.process(vec![op]);
         }
     }
 
-    fn hand_out(&mut self, jobs: Vec<Box<dyn Job>>, committed: Committed) {
+    fn hand_out(&mut self, ops: Vec<Box<dyn QueuedOp>>, committed: Committed) {
         let held_with = match committed {
-            Committed::ToLog(batch) if self.can_hold() => Some(batch),
+            Committed::ToLog(batch) if self.can_delay_sync() => Some(batch),
             _ => None,
         };
-        let has_begun_turns = self.has_begun_turns(&jobs);
+        let has_begun_turns = self.has_begun_turns(&ops);
         let mut must_sync = false;
-        let mut over = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            if !job.is_done() && job.patience().is_some() {
-                self.parked.add(job);
-            } else if let Some(batch) = held_with.filter(|_| job.lasts() != Lasts::No) {
+        let mut over = Vec::with_capacity(ops.len());
+        for op in ops {
+            if !op.is_done() && op.patience().is_some() {
+                self.parked.add(op);
+            } else if let Some(batch) = held_with.filter(|_| op.lasts() != Lasts::No) {
                 must_sync = !has_begun_turns;
-                self.held.add(batch, job);
+                self.awaiting_sync.add(batch, op);
             } else {
-                over.push(job);
+                over.push(op);
             }
         }
         self.answer(over);
         if must_sync {
-            self.sync_held();
+            self.sync_overdue();
         }
     }
 
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>], look: Look) -> Result<Committed, Trouble> {
+    fn transact(
+        &mut self,
+        ops: &mut [Box<dyn QueuedOp>],
+        serve: Serve,
+    ) -> Result<Committed, Trouble> {
         // A commit may also copy the log into the database: not one that others have replaced.
         let checked = self.reopen_if_needed().and_then(|()| self.check_files(StoreFiles::check));
         checked.map_err(Trouble::of_store)?;
-        let is_synced = self.needs_sync(jobs);
+        let is_synced = self.needs_sync(ops);
         // A number of its own for every try: it tells later whether this one was committed.
         let batch = self.next_batch;
         self.next_batch += 1;
-        let committed = match self.try_transact(jobs, look, is_synced, batch) {
-            Ok(notes) => {
+        let committed = match self.try_transact(ops, serve, is_synced, batch) {
+            Ok(effects) => {
                 // Nobody hears of what nobody will find.
                 if let Err(lost) = self.check_files(StoreFiles::check_commit) {
-                    self.reset(jobs);
+                    self.reset(ops);
                     return Err(Trouble::of_store(lost));
                 }
-                let has_written = notes.has_written;
-                self.tell(notes);
+                let has_written = effects.has_written;
+                self.tell(effects);
                 match has_written {
                     false => Committed::Nothing,
                     true if is_synced => Committed::ToDisk,
@@ -167,58 +171,58 @@ impl Writer {
             }
             Err(broken) => {
                 if let Err(trouble) = self.recover(broken, batch) {
-                    self.reset(jobs);
+                    self.reset(ops);
                     return Err(trouble);
                 }
                 Committed::ToDisk // It was found in the file, and the file was synced.
             }
         };
         if committed == Committed::ToDisk {
-            self.answer_held();
+            self.answer_awaiting_sync();
         }
         Ok(committed)
     }
 
     /// What was done for these, and for those who wait, is undone.
-    fn reset(&mut self, jobs: &mut [Box<dyn Job>]) {
-        jobs.iter_mut().for_each(|job| job.reset());
+    fn reset(&mut self, ops: &mut [Box<dyn QueuedOp>]) {
+        ops.iter_mut().for_each(|op| op.reset());
         self.parked.reset();
     }
 
     fn try_transact(
         &mut self,
-        jobs: &mut [Box<dyn Job>],
-        look: Look,
+        ops: &mut [Box<dyn QueuedOp>],
+        serve: Serve,
         is_synced: bool,
         batch: i64,
-    ) -> Result<Notes, Broken> {
+    ) -> Result<TxEffects, Broken> {
         crash_point("before-begin");
-        self.outlook = None;
+        self.forecasts = None;
         self.set_waiting_for_disk(is_synced).map_err(Broken::Undone)?;
-        let Some(database) = &self.connection else { return Ok(Notes::default()) };
-        let (notes, outlook) = database.with(|db| -> Result<_, Broken> {
+        let Some(database) = &self.connection else { return Ok(TxEffects::default()) };
+        let (effects, forecasts) = database.with(|db| -> Result<_, Broken> {
             faults::before_begin(&db).map_err(Broken::Undone)?;
             db.with("BEGIN IMMEDIATE", |begin| begin.execute([])).map_err(Broken::Undone)?;
             let now = self.config.clock.now_ms();
             let mut tx = Tx::new(db, self.config.settings, now);
-            for job in jobs.iter_mut() {
-                job.run(&mut tx).map_err(Broken::Undone)?;
+            for op in ops.iter_mut() {
+                op.run(&mut tx).map_err(Broken::Undone)?;
                 crash_point("between-ops");
             }
-            if look != Look::Away {
-                let all = look == Look::AtAll;
-                self.parked.serve(&mut tx, all, jobs).map_err(Broken::Waiting)?;
+            if serve != Serve::Nothing {
+                let all = serve == Serve::Everything;
+                self.parked.serve(&mut tx, all, ops).map_err(Broken::Waiting)?;
             }
-            let notes = tx.finish(batch).map_err(Broken::Undone)?;
-            let outlook = Outlook::of(db).map_err(Broken::Undone)?;
+            let effects = tx.finish(batch).map_err(Broken::Undone)?;
+            let forecasts = QueueForecasts::of(db).map_err(Broken::Undone)?;
             crash_point("before-commit");
             let commit = || db.with("COMMIT", |commit| commit.execute([])).map(drop);
             faults::commit(&db, is_synced, commit).map_err(Broken::Unknown)?;
             crash_point("after-commit");
-            Ok((notes, outlook))
+            Ok((effects, forecasts))
         })?;
-        self.outlook = Some(outlook);
-        Ok(notes)
+        self.forecasts = Some(forecasts);
+        Ok(effects)
     }
 
     /// Only what must survive a power loss waits for the disk; leases ride along for free.
@@ -235,11 +239,11 @@ impl Writer {
         Ok(())
     }
 
-    fn tell(&self, notes: Notes) {
-        for instance in &notes.committed {
-            self.config.board.ring(instance);
+    fn tell(&self, effects: TxEffects) {
+        for instance in &effects.committed {
+            self.config.board.notify(instance);
         }
-        for letter in &notes.dead_letters {
+        for letter in &effects.dead_letters {
             tracing::warn!(
                 target: "duroxide::providers",
                 instance = letter.instance,

@@ -3,14 +3,14 @@
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use super::job::{Answer, Job, Patience, attended, unattended};
+use super::queued_op::{Answer, Patience, QueuedOp, with_reply, without_reply};
 use crate::error::{Failure, SqliteError};
 use crate::ops::Op;
 
 /// What the writer is told.
 pub(super) enum Message {
     /// Do this.
-    Job(Box<dyn Job>),
+    QueuedOp(Box<dyn QueuedOp>),
     /// Somebody begins to wait for commits of other processes.
     Watch,
     /// Finish and end.
@@ -42,7 +42,7 @@ impl WriterHandle {
     /// Has an operation done for which nobody waits.
     pub(crate) fn post<O: Op>(&self, op: O) {
         // A writer that is gone has given everything back.
-        drop(self.inbox.send(Message::Job(unattended(op))));
+        drop(self.inbox.send(Message::QueuedOp(without_reply(op))));
     }
 
     /// Has the writer look out for commits of other processes.
@@ -58,9 +58,9 @@ impl WriterHandle {
     }
 
     async fn submit<O: Op>(&self, op: O, patience: Option<Patience>) -> Answer<O::Output> {
-        let (job, answer) = attended(op, patience);
+        let (op, answer) = with_reply(op, patience);
         let closed = || Failure::Storage(SqliteError::Closed);
-        self.inbox.send(Message::Job(job)).map_err(|_| closed())?;
+        self.inbox.send(Message::QueuedOp(op)).map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }

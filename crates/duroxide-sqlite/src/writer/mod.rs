@@ -3,7 +3,7 @@
 //! ```text
 //!   callers            inbox              writer thread                       file
 //!   ───────            ─────              ─────────────                       ────
-//!   serialise ── Job ──▶ ▥▥▥▥ ──▶ begin ─▶ run each ─▶ serve parked ─▶ commit ──▶ fsync
+//!   serialise ── Operation ──▶ ▥▥▥▥ ──▶ begin ─▶ run each ─▶ serve parked ─▶ commit ──▶ fsync
 //!      ▲                                                                 │
 //!      └──────────────────────── answer ◀────────────────────────────────┘
 //! ```
@@ -14,11 +14,11 @@
 //!
 //! This folder knows nothing of what an operation means.
 
-mod job;
+mod queued_op;
 mod handle;
 mod parked;
-mod held;
-mod outlook;
+mod awaiting_sync;
+mod queue_forecast;
 mod thread;
 mod batch;
 mod recover;
@@ -26,5 +26,5 @@ mod watch;
 mod log_size;
 
 pub(crate) use handle::WriterHandle;
-pub(crate) use job::{Job, Patience, Queue, unattended};
+pub(crate) use queued_op::{Patience, Queue, QueuedOp, without_reply};
 pub(crate) use thread::{WriterConfig, spawn};

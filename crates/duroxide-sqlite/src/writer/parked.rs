@@ -2,36 +2,36 @@
 
 use std::time::Instant;
 
-use super::job::{Job, Queue};
-use crate::tx::{Notes, Tx};
+use super::queued_op::{Queue, QueuedOp};
+use crate::tx::{Tx, TxEffects};
 
 /// Fetches in the order in which they came.
 #[derive(Default)]
 pub(super) struct Parked {
-    jobs: Vec<Box<dyn Job>>,
+    ops: Vec<Box<dyn QueuedOp>>,
 }
 
 impl Parked {
-    pub(super) fn add(&mut self, job: Box<dyn Job>) {
-        self.jobs.push(job);
+    pub(super) fn add(&mut self, op: Box<dyn QueuedOp>) {
+        self.ops.push(op);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.ops.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Box<dyn Job>> {
-        self.jobs.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Box<dyn QueuedOp>> {
+        self.ops.iter()
     }
 
     /// Whether anybody waits for this queue.
     pub(super) fn waits_for(&self, queue: Queue) -> bool {
-        self.iter().any(|job| job.waits_for(queue))
+        self.iter().any(|op| op.waits_for(queue))
     }
 
     /// When the first of them loses patience.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
-        self.jobs.iter().filter_map(|job| job.patience()).map(|p| p.until).min()
+        self.ops.iter().filter_map(|op| op.patience()).map(|p| p.until).min()
     }
 
     /// Lets those try whose queue has something new, or all; also those of `fresh` who found
@@ -41,26 +41,26 @@ impl Parked {
         &mut self,
         tx: &mut Tx<'_>,
         all: bool,
-        fresh: &mut [Box<dyn Job>],
+        fresh: &mut [Box<dyn QueuedOp>],
     ) -> Result<(), rusqlite::Error> {
         // What one of them takes may be what another was to have (a session changes hands), so a
         // fetch may bring news itself: until nothing is new.
         let mut look_at_all = all;
         loop {
-            let Notes { turns_ready, work_ready, .. } = tx.notes;
+            let TxEffects { turns_ready, work_ready, .. } = tx.effects;
             if !(turns_ready || work_ready || look_at_all) {
                 return Ok(());
             }
-            (tx.notes.turns_ready, tx.notes.work_ready) = (false, false);
-            let waiting = self.jobs.iter_mut().chain(fresh.iter_mut());
-            for job in waiting.filter(|job| !job.is_done() && !job.is_abandoned()) {
-                let news = match job.patience().map(|patience| patience.queue) {
+            (tx.effects.turns_ready, tx.effects.work_ready) = (false, false);
+            let waiting = self.ops.iter_mut().chain(fresh.iter_mut());
+            for op in waiting.filter(|op| !op.is_done() && !op.is_abandoned()) {
+                let news = match op.patience().map(|patience| patience.queue) {
                     Some(Queue::Turns) => turns_ready,
                     Some(Queue::Work) => work_ready,
                     None => false,
                 };
                 if news || look_at_all {
-                    job.run(tx)?;
+                    op.run(tx)?;
                 }
             }
             look_at_all = false;
@@ -69,21 +69,21 @@ impl Parked {
 
     /// Forgets what was served in a transaction that was undone.
     pub(super) fn reset(&mut self) {
-        self.jobs.iter_mut().for_each(|job| job.reset());
+        self.ops.iter_mut().for_each(|op| op.reset());
     }
 
     /// Those who have been served, whose time is up, or who are gone.
-    pub(super) fn take_served(&mut self, now: Instant) -> Vec<Box<dyn Job>> {
-        let is_over = |job: &mut Box<dyn Job>| {
-            job.is_done()
-                || job.is_abandoned()
-                || job.patience().is_none_or(|patience| patience.until <= now)
+    pub(super) fn take_served(&mut self, now: Instant) -> Vec<Box<dyn QueuedOp>> {
+        let is_over = |op: &mut Box<dyn QueuedOp>| {
+            op.is_done()
+                || op.is_abandoned()
+                || op.patience().is_none_or(|patience| patience.until <= now)
         };
-        self.jobs.extract_if(.., is_over).collect()
+        self.ops.extract_if(.., is_over).collect()
     }
 
     /// All of them.
-    pub(super) fn drain(&mut self) -> Vec<Box<dyn Job>> {
-        std::mem::take(&mut self.jobs)
+    pub(super) fn drain(&mut self) -> Vec<Box<dyn QueuedOp>> {
+        std::mem::take(&mut self.ops)
     }
 }

@@ -9,9 +9,9 @@ use crate::connection::{close_quietly, open_writer, path_of};
 use crate::database::{Database, Db};
 use crate::error::SqliteError;
 use crate::faults;
-use crate::mend::mend;
 use crate::options::Durability;
 use crate::owners;
+use crate::repair::repair;
 use crate::schema;
 use crate::store_files::StoreFiles;
 use crate::tables::{Sql, mailboxes, nodes, sessions, work};
@@ -30,7 +30,7 @@ pub(super) enum Broken {
 /// What the callers of a failed transaction hear.
 pub(super) struct Trouble {
     pub(super) error: SqliteError,
-    /// Whether those who wait met it, not the jobs.
+    /// Whether those who wait met it, not the operations.
     pub(super) is_about_waiting: bool,
 }
 
@@ -40,8 +40,8 @@ impl Trouble {
         Self { error, is_about_waiting: false }
     }
 
-    /// Whether the jobs of the transaction may fare better one by one.
-    pub(super) fn may_be_about_one_job(&self) -> bool {
+    /// Whether the operations of the transaction may fare better one by one.
+    pub(super) fn may_be_about_one_op(&self) -> bool {
         use SqliteError::{Corrupt, Other, Unreadable};
         matches!(self.error, Other { .. } | Corrupt { .. } | Unreadable { .. })
     }
@@ -104,7 +104,7 @@ impl Writer {
         self.watch.forget();
         self.waits_for_disk = self.config.durability == Durability::Full;
         self.connection = Some(Database::of(connection));
-        self.doubt_held();
+        self.recheck_awaiting_sync();
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Writer {
         let verdict = self.config.files.as_deref().map_or(Ok(()), check);
         if let Err(lost) = &verdict {
             self.close_file();
-            self.fail_held(lost);
+            self.fail_awaiting_sync(lost);
         }
         verdict
     }
@@ -135,7 +135,7 @@ impl Writer {
     }
 
     /// Sets rows right that make no sense; whether that was tried. Not all the time: it takes long.
-    pub(super) fn mend(&mut self) -> bool {
+    pub(super) fn repair(&mut self) -> bool {
         const PAUSE: Duration = Duration::from_secs(1);
         if self.mended_at.is_some_and(|at| at.elapsed() < PAUSE) {
             return false;
@@ -143,7 +143,7 @@ impl Writer {
         self.mended_at = Some(Instant::now());
         let Some(connection) = &self.connection else { return false };
         let now = self.config.clock.now_ms();
-        if let Err(error) = connection.with(|db| mend(db, self.config.settings, now)) {
+        if let Err(error) = connection.with(|db| repair(db, self.config.settings, now)) {
             tracing::error!(target: "duroxide::providers", %error, "store not mended");
             return false;
         }
@@ -151,7 +151,7 @@ impl Writer {
     }
 
     /// Frees the leases of owners that are gone.
-    pub(super) fn bury_dead_owners(&mut self) {
+    pub(super) fn remove_dead_owners(&mut self) {
         let (Location::File { path, .. }, Some(connection)) =
             (&self.config.location, &self.connection)
         else {
@@ -177,7 +177,7 @@ impl Writer {
             }
         }
         if !dead.is_empty() {
-            self.outlook = None;
+            self.forecasts = None;
             self.serve_parked();
         }
     }

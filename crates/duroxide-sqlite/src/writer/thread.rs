@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use duroxide_core::clock::Clock;
 use rusqlite::Connection;
 
+use super::awaiting_sync::AwaitingSync;
 use super::handle::{Message, WriterHandle};
-use super::held::Held;
-use super::job::Job;
 use super::log_size::LogSize;
-use super::outlook::Outlook;
 use super::parked::Parked;
+use super::queue_forecast::QueueForecasts;
+use super::queued_op::QueuedOp;
 use super::watch::Watch;
 use crate::commit_board::CommitBoard;
 use crate::database::Database;
@@ -25,14 +25,14 @@ use crate::store_files::StoreFiles;
 use crate::tx::Settings;
 use crate::url::Location;
 
-/// Jobs in one transaction at most: a bound on how long the first of them waits for the last.
+/// Operations in one transaction at most: a bound on how long the first of them waits for the last.
 const BATCH_MAX: usize = 512;
 
 /// How long the writer stays awake after it has handed something out: about twice the time it takes
 /// to wake another thread and be woken by it.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// Jobs in one transaction up to which there is little to do.
+/// Operations in one transaction up to which there is little to do.
 const CALM: usize = 4;
 
 /// What a writer needs to know.
@@ -65,7 +65,7 @@ pub(super) struct Writer {
     pub(super) connection: Option<Database>,
     pub(super) config: WriterConfig,
     pub(super) parked: Parked,
-    pub(super) held: Held,
+    pub(super) awaiting_sync: AwaitingSync,
     pub(super) watch: Watch,
     /// Number of the next transaction.
     pub(super) next_batch: i64,
@@ -78,7 +78,7 @@ pub(super) struct Writer {
     inbox: Receiver<Message>,
     closing: bool,
     /// `None` if it has to be looked up.
-    pub(super) outlook: Option<Outlook>,
+    pub(super) forecasts: Option<QueueForecasts>,
     /// When those who wait should look again, though nobody has written anything.
     due_at: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl Writer {
             watch: Watch::new(&config.location, &connection),
             connection: Some(Database::of(connection)),
             parked: Parked::default(),
-            held: Held::default(),
+            awaiting_sync: AwaitingSync::default(),
             next_batch: 1,
             waits_for_disk,
             mended_at: None,
@@ -99,7 +99,7 @@ impl Writer {
             awake_until: None,
             inbox,
             closing: false,
-            outlook: None,
+            forecasts: None,
             due_at: None,
         }
     }
@@ -107,34 +107,34 @@ impl Writer {
     fn run(mut self) {
         faults::enter(&self.config.faults);
         // What a process that died has left is free from the first fetch on.
-        self.bury_dead_owners();
+        self.remove_dead_owners();
         while !self.closing {
             let batch = self.gather();
             self.look_around();
             let is_due = self.is_due();
-            let batch = self.park_hopeless(batch);
-            let jobs = batch.len();
-            if jobs != 0 {
+            let batch = self.park_without_work(batch);
+            let ops = batch.len();
+            if ops != 0 {
                 self.process(batch);
             }
             if is_due {
                 self.serve_parked();
             }
-            if self.answer_parked() && jobs <= CALM {
+            if self.answer_parked() && ops <= CALM {
                 self.awake_until = Some(Instant::now() + AWAKE);
             }
-            if self.held.is_due(Instant::now()) {
-                self.sync_held();
+            if self.awaiting_sync.is_due(Instant::now()) {
+                self.sync_overdue();
             }
             self.tend_log();
         }
-        self.sync_held();
-        self.parked.drain().into_iter().for_each(|job| job.fail(&SqliteError::Closed));
+        self.sync_overdue();
+        self.parked.drain().into_iter().for_each(|op| op.fail(&SqliteError::Closed));
         self.sign_off();
     }
 
     /// Waits for something to do, then takes all there is.
-    fn gather(&mut self) -> Vec<Box<dyn Job>> {
+    fn gather(&mut self) -> Vec<Box<dyn QueuedOp>> {
         let mut batch = Vec::new();
         match self.receive() {
             Ok(message) => self.take(message, &mut batch),
@@ -167,10 +167,10 @@ impl Writer {
         }
     }
 
-    fn take(&mut self, message: Message, batch: &mut Vec<Box<dyn Job>>) {
+    fn take(&mut self, message: Message, batch: &mut Vec<Box<dyn QueuedOp>>) {
         match message {
-            Message::Job(job) if job.is_abandoned() => {}
-            Message::Job(job) => batch.push(job),
+            Message::QueuedOp(op) if op.is_abandoned() => {}
+            Message::QueuedOp(op) => batch.push(op),
             Message::Watch => {}
             Message::Close => self.closing = true,
         }
@@ -179,7 +179,7 @@ impl Writer {
     /// How long to sleep if nobody calls; `None` is for ever.
     fn sleep_limit(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        let until_sync = self.held.until_due(now);
+        let until_sync = self.awaiting_sync.until_due(now);
         if self.parked.is_empty() && !self.config.board.is_watched() {
             return until_sync;
         }
@@ -208,10 +208,10 @@ impl Writer {
             if over.is_empty() {
                 return has_handed_out;
             }
-            has_handed_out |= over.iter().any(|job| job.is_done());
+            has_handed_out |= over.iter().any(|op| op.is_done());
             // Who was let wait without a look has one before being sent away.
             let (over, hasty): (Vec<_>, Vec<_>) =
-                over.into_iter().partition(|job| job.has_looked() || job.is_abandoned());
+                over.into_iter().partition(|op| op.has_looked() || op.is_abandoned());
             if !hasty.is_empty() {
                 self.process(hasty);
             }

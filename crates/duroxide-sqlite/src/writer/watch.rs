@@ -21,7 +21,7 @@ pub(super) struct Watch {
     is_shared: bool,
     data_version: Option<i64>,
     in_company: bool,
-    /// `None` until the first look, which comes with the first job: a process that was started again
+    /// `None` until the first look, which comes with the first operation: a process that was started again
     /// finds what it held before free at once.
     looked_at: Option<Instant>,
     pulse_at: Option<Instant>,
@@ -72,7 +72,7 @@ impl Writer {
         if self.watch.pulse_at.is_none_or(|at| at + PULSE <= now) {
             self.watch.pulse_at = Some(now);
             self.notice_loss();
-            self.bury_dead_owners();
+            self.remove_dead_owners();
         }
     }
 
@@ -83,8 +83,8 @@ impl Writer {
         if version.is_some() && self.watch.data_version != version {
             self.watch.data_version = version;
             self.watch.in_company = true;
-            self.outlook = None;
-            self.config.board.ring_all();
+            self.forecasts = None;
+            self.config.board.notify_all();
             self.serve_parked();
         }
     }
@@ -94,8 +94,8 @@ impl Writer {
         let lost = self.config.files.as_ref().and_then(|files| files.check_names().err());
         if let Some(error) = lost {
             self.close_file();
-            self.fail_held(&error);
-            self.parked.drain().into_iter().for_each(|job| job.fail(&error));
+            self.fail_awaiting_sync(&error);
+            self.parked.drain().into_iter().for_each(|op| op.fail(&error));
         }
     }
 }

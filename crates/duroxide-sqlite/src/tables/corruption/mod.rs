@@ -237,9 +237,11 @@ macro_rules! lost_execution {
 }
 
 // Behind the conditions, which it uses.
-mod mend;
+mod repair;
 
-pub(crate) use mend::{delete_mailboxes, mend_instances, mend_queues, mend_work, without_mailbox};
+pub(crate) use repair::{
+    delete_mailboxes, repair_instances, repair_queues, repair_work, without_mailbox,
+};
 
 /// Whether any row makes no sense.
 pub(crate) fn is_any(c: Db<'_>) -> Sql<bool> {

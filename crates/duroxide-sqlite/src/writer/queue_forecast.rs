@@ -1,27 +1,27 @@
 //! What those who wait can hope for: something there already, or something that time will bring.
 
-use super::job::{Job, Queue};
+use super::queued_op::{Queue, QueuedOp};
 use super::thread::Writer;
 use crate::database::Db;
 use crate::tables::{Sql, first, ms_out};
 
 /// How things stand at the end of a transaction. It holds until somebody else writes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outlook {
-    turns: Prospect,
-    work: Prospect,
+pub(super) struct QueueForecasts {
+    turns: QueueForecast,
+    work: QueueForecast,
 }
 
 /// How things stand with one queue.
 #[derive(Debug, Clone, Copy, Default)]
-struct Prospect {
+struct QueueForecast {
     /// Whether there is anything to be fetched or given up, by whomever.
     is_open: bool,
     /// When time alone changes something.
     due_at: Option<u64>,
 }
 
-impl Outlook {
+impl QueueForecasts {
     /// Looks: each answer is the first entry of an index.
     pub(super) fn of(c: Db<'_>) -> Sql<Self> {
         let found = first(
@@ -46,12 +46,12 @@ impl Outlook {
         };
         let first_of = |a: Option<i64>, b: Option<i64>| a.into_iter().chain(b).min().map(ms_out);
         Ok(Self {
-            turns: Prospect { is_open: turns, due_at: first_of(message, lock) },
-            work: Prospect { is_open: work, due_at: first_of(activity, session) },
+            turns: QueueForecast { is_open: turns, due_at: first_of(message, lock) },
+            work: QueueForecast { is_open: work, due_at: first_of(activity, session) },
         })
     }
 
-    fn prospect(&self, queue: Queue) -> Prospect {
+    fn forecast(&self, queue: Queue) -> QueueForecast {
         match queue {
             Queue::Turns => self.turns,
             Queue::Work => self.work,
@@ -62,30 +62,33 @@ impl Outlook {
 impl Writer {
     /// When time alone changes something for those who wait.
     pub(super) fn next_due(&mut self) -> Option<u64> {
-        if self.outlook.is_none() {
+        if self.forecasts.is_none() {
             let connection = self.connection.as_ref()?;
             // Should this fail, the next look around is not far, and the next fetch reports it.
-            self.outlook = connection.with(Outlook::of).ok();
+            self.forecasts = connection.with(QueueForecasts::of).ok();
         }
-        let outlook = self.outlook?;
+        let forecasts = self.forecasts?;
         let waited_for = |queue: &Queue| self.parked.waits_for(*queue);
         let queues = [Queue::Turns, Queue::Work].into_iter().filter(waited_for);
-        queues.filter_map(|queue| outlook.prospect(queue).due_at).min()
+        queues.filter_map(|queue| forecasts.forecast(queue).due_at).min()
     }
 
     /// Lets those wait at once who would find nothing, without a transaction that tells them so.
-    pub(super) fn park_hopeless(&mut self, jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
-        let (Some(outlook), Some(_)) = (self.outlook, &self.connection) else { return jobs };
+    pub(super) fn park_without_work(
+        &mut self,
+        ops: Vec<Box<dyn QueuedOp>>,
+    ) -> Vec<Box<dyn QueuedOp>> {
+        let (Some(forecasts), Some(_)) = (self.forecasts, &self.connection) else { return ops };
         let now = self.config.clock.now_ms();
-        let is_hopeless = |queue| {
-            let prospect = outlook.prospect(queue);
-            !prospect.is_open && prospect.due_at.is_none_or(|due| now < due)
+        let finds_nothing = |queue| {
+            let forecast = forecasts.forecast(queue);
+            !forecast.is_open && forecast.due_at.is_none_or(|due| now < due)
         };
-        let mut others = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            match job.patience() {
-                Some(patience) if is_hopeless(patience.queue) => self.parked.add(job),
-                _ => others.push(job),
+        let mut others = Vec::with_capacity(ops.len());
+        for op in ops {
+            match op.patience() {
+                Some(patience) if finds_nothing(patience.queue) => self.parked.add(op),
+                _ => others.push(op),
             }
         }
         others

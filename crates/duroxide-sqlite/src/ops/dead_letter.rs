@@ -10,20 +10,20 @@ use crate::tx::Tx;
 
 /// Takes undecodable messages out of a locked turn and gives the turn back, uncounted.
 #[derive(Debug)]
-pub(crate) struct BuryMessages {
+pub(crate) struct DeadLetterMessages {
     pub(crate) key: i64,
     pub(crate) secret: Secret,
     /// Queue positions with what is wrong there.
     pub(crate) undecodable: Vec<(i64, String)>,
 }
 
-impl Op for BuryMessages {
+impl Op for DeadLetterMessages {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
         let mailbox = commit_turn::check_lock(tx, self.key, &self.secret)?;
         for (seq, why) in &self.undecodable {
-            mailbox::bury(tx, self.key, *seq, &format!("message cannot be decoded: {why}"))?;
+            mailbox::dead_letter(tx, self.key, *seq, &format!("message cannot be decoded: {why}"))?;
         }
         Ok(mailbox::unlock(tx, self.key, mailbox.moved_to)?)
     }
@@ -31,14 +31,14 @@ impl Op for BuryMessages {
 
 /// Takes an undecodable activity out of the queue.
 #[derive(Debug)]
-pub(crate) struct BuryWork {
+pub(crate) struct DeadLetterWork {
     pub(crate) seq: i64,
     pub(crate) secret: Secret,
     pub(crate) payload: String,
     pub(crate) why: String,
 }
 
-impl Op for BuryWork {
+impl Op for DeadLetterWork {
     type Output = ();
 
     fn apply(&self, tx: &mut Tx<'_>) -> Result<(), OpError> {
@@ -47,6 +47,6 @@ impl Op for BuryWork {
         work::delete(tx.connection, self.seq)?;
         let reason = format!("activity cannot be decoded: {}", self.why);
         let id = instance.as_ref().map_or("", |instance| &instance.id);
-        Ok(tx.bury(id, self.payload.clone(), &reason)?)
+        Ok(tx.dead_letter(id, self.payload.clone(), &reason)?)
     }
 }

@@ -11,7 +11,7 @@ use duroxide_core::model::{EventKind, WorkItem};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::tables::long_texts::Apart;
+use crate::tables::long_texts::TextReference;
 
 /// From how many bytes on a text is long: about where a row would not fit into its page any more.
 const LONG_BYTES: usize = 1024;
@@ -22,7 +22,7 @@ const ELSEWHERE: &str = "\u{fffd}elsewhere";
 
 /// A long text on its way into the store.
 #[derive(Debug)]
-pub(crate) struct Long {
+pub(crate) struct LongText {
     pub(crate) hash: u64,
     pub(crate) text: String,
 }
@@ -30,16 +30,16 @@ pub(crate) struct Long {
 /// Takes out the long texts of one operation. One that occurs several times in a row, as most do, is
 /// hashed and looked up once.
 #[derive(Debug, Default)]
-pub(crate) struct Longs {
-    last: Option<Arc<Long>>,
+pub(crate) struct LongTexts {
+    last: Option<Arc<LongText>>,
 }
 
-impl Longs {
+impl LongTexts {
     /// Encodes something, without its text if that is long.
     pub(crate) fn encode<T: Carrier>(
         &mut self,
         item: &T,
-    ) -> Result<(String, Option<Arc<Long>>), serde_json::Error> {
+    ) -> Result<(String, Option<Arc<LongText>>), serde_json::Error> {
         if item.payload().is_none_or(|text| !is_long(text)) {
             return Ok((serde_json::to_string(item)?, None));
         }
@@ -49,26 +49,29 @@ impl Longs {
     }
 
     /// Takes a text if it is long.
-    pub(crate) fn take(&mut self, text: &mut Option<String>) -> Option<Arc<Long>> {
+    pub(crate) fn take(&mut self, text: &mut Option<String>) -> Option<Arc<LongText>> {
         text.take_if(|text| is_long(text)).map(|text| self.note(text))
     }
 
-    fn note(&mut self, text: String) -> Arc<Long> {
+    fn note(&mut self, text: String) -> Arc<LongText> {
         let known = self.last.take().filter(|known| known.text == text);
-        let long = known.unwrap_or_else(|| Arc::new(Long { hash: hash(&text), text }));
+        let long = known.unwrap_or_else(|| Arc::new(LongText { hash: hash(&text), text }));
         self.last = Some(Arc::clone(&long));
         long
     }
 }
 
 /// Decodes something and puts its text back. If it makes no sense, an error text, and the text stays.
-pub(crate) fn decode<T: Carrier>(json: &str, apart: &mut Option<Apart>) -> Result<T, String> {
+pub(crate) fn decode<T: Carrier>(
+    json: &str,
+    text_reference: &mut Option<TextReference>,
+) -> Result<T, String> {
     let mut item: T = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let place = item.payload_mut();
-    match (place.filter(|text| *text == ELSEWHERE), apart) {
+    match (place.filter(|text| *text == ELSEWHERE), text_reference) {
         (None, None) => Ok(item),
-        (Some(place), Some(apart)) => {
-            *place = apart.take_text()?;
+        (Some(place), Some(text_reference)) => {
+            *place = text_reference.take_text()?;
             Ok(item)
         }
         (Some(_), None) => Err("it does not say which long text belongs to it".to_owned()),
@@ -78,15 +81,17 @@ pub(crate) fn decode<T: Carrier>(json: &str, apart: &mut Option<Apart>) -> Resul
 
 /// The JSON of a message as if its text had never been taken out, for people. What cannot be decoded is
 /// followed by its text.
-pub(crate) fn whole(json: String, mut apart: Option<Apart>) -> String {
-    if apart.is_none() {
+pub(crate) fn whole(json: String, mut text_reference: Option<TextReference>) -> String {
+    if text_reference.is_none() {
         return json;
     }
-    let item = decode::<WorkItem>(&json, &mut apart).ok();
+    let item = decode::<WorkItem>(&json, &mut text_reference).ok();
     let whole = item.and_then(|item| serde_json::to_string(&item).ok());
-    whole.unwrap_or_else(|| match apart.and_then(|mut apart| apart.take_text().ok()) {
-        Some(text) => format!("{json}\n{text}"),
-        None => json,
+    whole.unwrap_or_else(|| {
+        match text_reference.and_then(|mut text_reference| text_reference.take_text().ok()) {
+            Some(text) => format!("{json}\n{text}"),
+            None => json,
+        }
     })
 }
 

@@ -8,29 +8,29 @@ use rusqlite::{Transaction, TransactionBehavior};
 use crate::connection::in_steps;
 use crate::database::Db;
 use crate::mailbox;
-use crate::tables::{Sql, rot};
+use crate::tables::{Sql, corruption};
 use crate::tx::{Settings, Tx};
 
 /// How far a store that is being opened is looked at: for about 0.1 s.
 const STEPS_THOUSANDS: u32 = 1000;
 
 /// Looks for rows that make no sense, as far as a moment goes, and mends the store if there are any.
-pub(crate) fn mend_if_needed(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
-    match in_steps(&connection, STEPS_THOUSANDS, |c| rot::is_any(Db::of(c)))? {
-        Some(true) => mend(connection, settings, now),
+pub(crate) fn repair_if_needed(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
+    match in_steps(&connection, STEPS_THOUSANDS, |c| corruption::is_any(Db::of(c)))? {
+        Some(true) => repair(connection, settings, now),
         Some(false) | None => Ok(()),
     }
 }
 
 /// Mends a store in a transaction of its own.
-pub(crate) fn mend(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
+pub(crate) fn repair(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
     let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-    let mut rows = rot::mend_instances(connection, now)?;
-    rows += rot::mend_queues(connection, now)?;
-    rows += rot::mend_work(connection)?;
-    rows += rot::delete_mailboxes(connection)?;
+    let mut rows = corruption::repair_instances(connection, now)?;
+    rows += corruption::repair_queues(connection, now)?;
+    rows += corruption::repair_work(connection)?;
+    rows += corruption::delete_mailboxes(connection)?;
     let mut tx = Tx::new(connection, settings, now);
-    for key in rot::without_mailbox(connection)? {
+    for key in corruption::without_mailbox(connection)? {
         rows += 1;
         mailbox::settle(&mut tx, key)?;
     }

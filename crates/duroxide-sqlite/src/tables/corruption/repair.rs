@@ -3,7 +3,7 @@
 use crate::database::Db;
 use crate::tables::{Sql, all, ms_in, run};
 
-macro_rules! bury_and_delete {
+macro_rules! dead_letter_and_delete {
     ($c:expr, $now:expr, $table:literal, $condition:expr, $payload:expr) => {{
         let buried = run(
             $c,
@@ -44,17 +44,17 @@ macro_rules! and_long_text {
 
 /// Queues: messages whose place or owner is lost become dead letters, the rest is set right. How many
 /// rows there were.
-pub(crate) fn mend_queues(c: Db<'_>, now: u64) -> Sql<usize> {
+pub(crate) fn repair_queues(c: Db<'_>, now: u64) -> Sql<usize> {
     let now_ms = [ms_in(now)];
     let mut rows = 0;
-    rows += bury_and_delete!(
+    rows += dead_letter_and_delete!(
         c,
         now,
         "messages",
         lost_message!("messages"),
         concat!("CAST(payload AS TEXT)", and_long_text!("messages"))
     );
-    rows += bury_and_delete!(
+    rows += dead_letter_and_delete!(
         c,
         now,
         "hidden",
@@ -105,7 +105,7 @@ pub(crate) fn mend_queues(c: Db<'_>, now: u64) -> Sql<usize> {
 }
 
 /// Activities say themselves what they are; a lock that makes no sense is none.
-pub(crate) fn mend_work(c: Db<'_>) -> Sql<usize> {
+pub(crate) fn repair_work(c: Db<'_>) -> Sql<usize> {
     let mut rows = run(
         c,
         concat!(
@@ -155,8 +155,8 @@ pub(crate) fn mend_work(c: Db<'_>) -> Sql<usize> {
 }
 
 /// Instances and executions: what history says counts.
-pub(crate) fn mend_instances(c: Db<'_>, now: u64) -> Sql<usize> {
-    let mut rows = bury_and_delete!(
+pub(crate) fn repair_instances(c: Db<'_>, now: u64) -> Sql<usize> {
+    let mut rows = dead_letter_and_delete!(
         c,
         now,
         "executions",

@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::job::{Job, Queue};
+use super::queued_op::{Queue, QueuedOp};
 use super::thread::Writer;
 use crate::connection::path_of;
 use crate::database::Db;
@@ -20,16 +20,16 @@ use crate::tables::nodes;
 use crate::url::Location;
 
 /// How long an answer is held back at most: a few syncs of a good disk.
-const HELD_MAX: Duration = Duration::from_millis(1);
+const SYNC_DELAY_MAX: Duration = Duration::from_millis(1);
 
-/// Jobs that are committed and wait for a sync, with the number of their transaction.
+/// Operations that are committed and wait for a sync, with the number of their transaction.
 #[derive(Default)]
-pub(super) struct Held {
-    jobs: Vec<(i64, Box<dyn Job>)>,
+pub(super) struct AwaitingSync {
+    ops: Vec<(i64, Box<dyn QueuedOp>)>,
     due_at: Option<Instant>,
 }
 
-impl Held {
+impl AwaitingSync {
     /// Whether the first of them has waited long enough.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due_at.is_some_and(|due| due <= now)
@@ -40,45 +40,47 @@ impl Held {
         self.due_at.map(|due| due.saturating_duration_since(now))
     }
 
-    pub(super) fn add(&mut self, batch: i64, job: Box<dyn Job>) {
-        self.due_at.get_or_insert_with(|| Instant::now() + HELD_MAX);
-        self.jobs.push((batch, job));
+    pub(super) fn add(&mut self, batch: i64, op: Box<dyn QueuedOp>) {
+        self.due_at.get_or_insert_with(|| Instant::now() + SYNC_DELAY_MAX);
+        self.ops.push((batch, op));
     }
 
-    fn take(&mut self) -> Vec<(i64, Box<dyn Job>)> {
+    fn take(&mut self) -> Vec<(i64, Box<dyn QueuedOp>)> {
         self.due_at = None;
-        std::mem::take(&mut self.jobs)
+        std::mem::take(&mut self.ops)
     }
 }
 
 impl Writer {
     /// Whether the next transaction has to be synced before anybody sees it.
-    pub(super) fn needs_sync(&self, jobs: &[Box<dyn Job>]) -> bool {
-        match jobs.iter().map(|job| job.lasts()).max().unwrap_or(Lasts::No) {
+    pub(super) fn needs_sync(&self, ops: &[Box<dyn QueuedOp>]) -> bool {
+        match ops.iter().map(|op| op.lasts()).max().unwrap_or(Lasts::No) {
             Lasts::BeforeSeen => true,
             // Whether somebody waits for a turn now tells whether one may begin at once.
             Lasts::BeforeAnswer => {
-                !self.can_hold() || !self.waits_for_turns(jobs) || self.held.is_due(Instant::now())
+                !self.can_delay_sync()
+                    || !self.waits_for_turns(ops)
+                    || self.awaiting_sync.is_due(Instant::now())
             }
-            Lasts::No => self.held.is_due(Instant::now()),
+            Lasts::No => self.awaiting_sync.is_due(Instant::now()),
         }
     }
 
     /// Whether a turn was handed out by the transaction that has just ended.
-    pub(super) fn has_begun_turns(&self, jobs: &[Box<dyn Job>]) -> bool {
-        let mut fetches = jobs.iter().chain(self.parked.iter());
-        fetches.any(|job| job.waits_for(Queue::Turns) && job.is_done())
+    pub(super) fn has_begun_turns(&self, ops: &[Box<dyn QueuedOp>]) -> bool {
+        let mut fetches = ops.iter().chain(self.parked.iter());
+        fetches.any(|op| op.waits_for(Queue::Turns) && op.is_done())
     }
 
     /// Those who were held back hear of it now: what they did is on the disk.
-    pub(super) fn answer_held(&mut self) {
-        let jobs = self.held.take().into_iter().map(|(_, job)| job).collect();
-        self.answer(jobs);
+    pub(super) fn answer_awaiting_sync(&mut self) {
+        let ops = self.awaiting_sync.take().into_iter().map(|(_, op)| op).collect();
+        self.answer(ops);
     }
 
     /// Brings what is held back to the disk, by a sync of its own.
-    pub(super) fn sync_held(&mut self) {
-        if self.held.jobs.is_empty() {
+    pub(super) fn sync_overdue(&mut self) {
+        if self.awaiting_sync.ops.is_empty() {
             return;
         }
         if let Some(Err(error)) = self.config.files.as_ref().map(|files| files.sync()) {
@@ -87,19 +89,19 @@ impl Writer {
             self.close_file();
         }
         match self.reopen_if_needed().and_then(|()| self.check_files(StoreFiles::check_commit)) {
-            Ok(()) => self.answer_held(),
-            Err(error) => self.fail_held(&error),
+            Ok(()) => self.answer_awaiting_sync(),
+            Err(error) => self.fail_awaiting_sync(&error),
         }
     }
 
     /// Those who were held back hear that it did not happen.
-    pub(super) fn fail_held(&mut self, error: &SqliteError) {
-        self.held.take().into_iter().for_each(|(_, job)| job.fail(error));
+    pub(super) fn fail_awaiting_sync(&mut self, error: &SqliteError) {
+        self.awaiting_sync.take().into_iter().for_each(|(_, op)| op.fail(error));
     }
 
     /// After the file was opened anew: what it does not have did not happen.
-    pub(super) fn doubt_held(&mut self) {
-        if self.held.jobs.is_empty() {
+    pub(super) fn recheck_awaiting_sync(&mut self) {
+        if self.awaiting_sync.ops.is_empty() {
             return;
         }
         let connection = self.connection.as_ref();
@@ -109,20 +111,20 @@ impl Writer {
         let path = path_of(&self.config.location).to_owned();
         let reason = "the commit was lost before it reached the disk".to_owned();
         let error = SqliteError::Io { path, reason };
-        for (batch, job) in self.held.take() {
+        for (batch, op) in self.awaiting_sync.take() {
             match batch {
-                batch if batch <= last => self.held.add(batch, job),
-                _ => job.fail(&error),
+                batch if batch <= last => self.awaiting_sync.add(batch, op),
+                _ => op.fail(&error),
             }
         }
     }
 
     /// Whether there is a disk to wait for.
-    pub(super) fn can_hold(&self) -> bool {
+    pub(super) fn can_delay_sync(&self) -> bool {
         self.config.durability == Durability::Full && self.config.location != Location::Memory
     }
 
-    fn waits_for_turns(&self, jobs: &[Box<dyn Job>]) -> bool {
-        jobs.iter().chain(self.parked.iter()).any(|job| job.waits_for(Queue::Turns))
+    fn waits_for_turns(&self, ops: &[Box<dyn QueuedOp>]) -> bool {
+        ops.iter().chain(self.parked.iter()).any(|op| op.waits_for(Queue::Turns))
     }
 }

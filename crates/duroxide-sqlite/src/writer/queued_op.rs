@@ -25,7 +25,7 @@ pub(crate) struct Patience {
 }
 
 /// An operation of any kind.
-pub(crate) trait Job: Send {
+pub(crate) trait QueuedOp: Send {
     /// Does it within a transaction. An error undoes the transaction; a refusal is an answer.
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error>;
     /// Forgets what `run` brought, because its transaction was undone.
@@ -45,7 +45,7 @@ pub(crate) trait Job: Send {
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
     /// Tells the caller, after the commit. If the caller is gone, what puts that right.
-    fn answer(self: Box<Self>) -> Vec<Box<dyn Job>>;
+    fn answer(self: Box<Self>) -> Vec<Box<dyn QueuedOp>>;
     /// Tells the caller that it did not happen.
     fn fail(self: Box<Self>, error: &SqliteError);
 }
@@ -57,26 +57,26 @@ pub(crate) type Answer<T> = Result<T, Failure>;
 struct Pending<O: Op> {
     op: O,
     patience: Option<Patience>,
-    /// `None` for jobs of our own.
+    /// `None` for operations of our own.
     reply: Option<oneshot::Sender<Answer<O::Output>>>,
     outcome: Option<Answer<O::Output>>,
 }
 
-/// A job whose answer somebody waits for.
-pub(crate) fn attended<O: Op>(
+/// An operation whose answer somebody waits for.
+pub(crate) fn with_reply<O: Op>(
     op: O,
     patience: Option<Patience>,
-) -> (Box<dyn Job>, oneshot::Receiver<Answer<O::Output>>) {
+) -> (Box<dyn QueuedOp>, oneshot::Receiver<Answer<O::Output>>) {
     let (reply, answer) = oneshot::channel();
     (Box::new(Pending { op, patience, reply: Some(reply), outcome: None }), answer)
 }
 
-/// A job nobody waits for.
-pub(crate) fn unattended<O: Op>(op: O) -> Box<dyn Job> {
+/// An operation nobody waits for.
+pub(crate) fn without_reply<O: Op>(op: O) -> Box<dyn QueuedOp> {
     Box::new(Pending { op, patience: None, reply: None, outcome: None })
 }
 
-impl<O: Op> Job for Pending<O> {
+impl<O: Op> QueuedOp for Pending<O> {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error> {
         self.outcome = match self.op.apply(tx) {
             Ok(output) => Some(Ok(output)),
@@ -114,7 +114,7 @@ impl<O: Op> Job for Pending<O> {
         self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
 
-    fn answer(self: Box<Self>) -> Vec<Box<dyn Job>> {
+    fn answer(self: Box<Self>) -> Vec<Box<dyn QueuedOp>> {
         let Some(outcome) = self.outcome else { return Vec::new() };
         let Some(reply) = self.reply else {
             if let Err(failure) = outcome {

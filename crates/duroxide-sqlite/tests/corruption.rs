@@ -110,7 +110,7 @@ fn judge(table: &str, column: &str, value: &str, outcome: &Outcome) -> Option<St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn r10_18_rot_in_any_column_harms_one_instance_at_most() {
+async fn r10_18_corruption_in_any_column_harms_one_instance_at_most() {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
