@@ -301,10 +301,9 @@ DECLARE
     v_seqs bigint[];
 BEGIN
     SELECT array_agg(h.visible_at), array_agg(h.seq) INTO v_times, v_seqs
-    FROM duroxide.mailbox m
-    JOIN unnest(v_keys, p_secrets, p_due, p_payloads) t(key, secret, due, payload)
-        ON m.instance = t.key AND m.done = t.secret
-    CROSS JOIN LATERAL duroxide.held_back(t.key, t.due, t.payload) h;
+    FROM unnest(v_keys, p_secrets, p_due, p_payloads) t(key, secret, due, payload)
+    CROSS JOIN LATERAL duroxide.held_back(t.key, t.due, t.payload) h
+    WHERE (SELECT m.done FROM duroxide.mailbox m WHERE m.instance = t.key) = t.secret;
     UPDATE duroxide.hidden q SET dropped = true
     FROM unnest(v_times, v_seqs) u(visible_at, seq)
     WHERE q.visible_at = u.visible_at AND q.seq = u.seq AND q.dropped IS NULL;
