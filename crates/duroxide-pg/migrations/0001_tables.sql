@@ -117,7 +117,8 @@ CREATE INDEX message_next_execution ON duroxide.message (instance, seq)
     WHERE kind = 1 AND starts_with(payload, '{"ContinueAsNew"');
 CREATE INDEX message_lost ON duroxide.message (instance) WHERE lost IS NOT NULL;
 
--- Messages that are not due yet, in the order in which they will be.
+-- Messages that are not due yet, in the order in which they will be. dropped: a timer that nothing waits
+-- for any more (R8.151), for the views; no index knows of it.
 CREATE TABLE duroxide.hidden (
     visible_at  bigint NOT NULL,
     seq         bigint NOT NULL,
@@ -126,6 +127,7 @@ CREATE TABLE duroxide.hidden (
     attempts    bigint NOT NULL,
     payload     text NOT NULL,
     parent      text COLLATE "C",
+    dropped     boolean,
     PRIMARY KEY (visible_at, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);

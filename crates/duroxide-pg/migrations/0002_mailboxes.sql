@@ -288,6 +288,28 @@ BEGIN
 END
 $body$;
 
+-- Marks timers that nothing waits for any more (R8.151), in the transaction that commits the turns that
+-- have dropped them and after that commit. The secret tells whether a turn was committed: if it was by
+-- an earlier transaction, of which no answer came, its timers are marked and no row is written.
+CREATE FUNCTION duroxide.drop_timers(
+    p_ids text[], p_secrets uuid[], p_due bigint[], p_payloads text[])
+RETURNS void
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_keys bigint[] := duroxide.keys_of(p_ids);
+    v_times bigint[];
+    v_seqs bigint[];
+BEGIN
+    SELECT array_agg(h.visible_at), array_agg(h.seq) INTO v_times, v_seqs
+    FROM unnest(v_keys, p_secrets, p_due, p_payloads) t(key, secret, due, payload)
+    CROSS JOIN LATERAL duroxide.held_back(t.key, t.due, t.payload) h
+    WHERE (SELECT m.done FROM duroxide.mailbox m WHERE m.instance = t.key) = t.secret;
+    UPDATE duroxide.hidden q SET dropped = true
+    FROM unnest(v_times, v_seqs) u(visible_at, seq)
+    WHERE q.visible_at = u.visible_at AND q.seq = u.seq AND q.dropped IS NULL;
+END
+$body$;
+
 -- Queues messages for instances, visible after a delay (R8.10, R8.12).
 CREATE FUNCTION duroxide.enqueue_messages(
     p_ids text[], p_kinds smallint[], p_delays bigint[], p_payloads text[],

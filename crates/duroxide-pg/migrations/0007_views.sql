@@ -46,7 +46,8 @@ SELECT i.id AS instance,
        i.custom_status,
        to_timestamp(i.updated_at / 1000.0) AS since,
        (SELECT to_timestamp(min(h.visible_at) / 1000.0) FROM duroxide.hidden h
-        WHERE h.instance = i.key AND duroxide.is_heard(h.payload, i.execution)) AS next_timer,
+        WHERE h.instance = i.key AND h.dropped IS NULL
+        AND duroxide.is_heard(h.payload, i.execution)) AS next_timer,
        (SELECT count(*) FROM duroxide.work w WHERE w.instance = i.key) AS activities
 FROM duroxide.instance i
 JOIN duroxide.execution e ON e.instance = i.key AND e.number = i.execution

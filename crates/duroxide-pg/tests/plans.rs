@@ -373,6 +373,7 @@ async fn work_all_day(store: Arc<dyn Provider>, prefix: &str) {
         let session = ctx.schedule_activity_on_session("Echo", input.clone(), desk);
         let loser = ctx.schedule_timer(Duration::from_secs(600));
         ctx.select2(session, loser).await;
+        ctx.schedule_timer(Duration::from_millis(5)).await;
         Ok(input)
     };
     let orchestrations =

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{Provider, TagFilter, WorkItem};
-use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
-use duroxide::{Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions};
+use duroxide::runtime::{Runtime, RuntimeTuning, WarmMode};
+use duroxide::{
+    ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions,
+};
 use duroxide_pg::PostgresProvider;
 use duroxide_pg_testserver::{Options, Server, Stop};
 use support::{TestSchema, stranger};
+use tokio::task::JoinSet;
 use tokio_postgres::Client as Stranger;
 
 /// As documented. People's queries rely on it: columns may be added, not taken away.
@@ -172,6 +175,156 @@ async fn the_views_show_what_goes_on() {
     let turns = "SELECT concat_ws('|', instance, state, messages, attempts, name, since)
          FROM queue WHERE kind = 'turn'";
     assert_eq!(rows(&sql, turns, 1).await, ["new|delayed|1|1"]);
+}
+
+const AN_HOUR: Duration = Duration::from_secs(3600);
+
+/// Races lost by a timer of an hour. Who has a custom status is where it stays.
+async fn races(store: Arc<dyn Provider>, mode: WarmMode) -> Arc<Runtime> {
+    async fn stay(ctx: OrchestrationContext) -> Result<String, String> {
+        ctx.set_custom_status("there");
+        Ok(ctx.schedule_wait("go").await)
+    }
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Activity", |ctx: OrchestrationContext, input: String| async move {
+            let timer = ctx.schedule_timer(AN_HOUR);
+            ctx.select2(ctx.schedule_activity("Echo", input), timer).await;
+            stay(ctx).await
+        })
+        .register("Another", |ctx: OrchestrationContext, input: String| async move {
+            let timer = ctx.schedule_timer(AN_HOUR);
+            ctx.select2(ctx.schedule_activity("Echo", input), timer).await;
+            let _timer = ctx.schedule_timer(2 * AN_HOUR);
+            stay(ctx).await
+        })
+        .register("At once", |ctx: OrchestrationContext, _input: String| async move {
+            drop(ctx.schedule_timer(AN_HOUR));
+            stay(ctx).await
+        })
+        .register("Event", |ctx: OrchestrationContext, _input: String| async move {
+            let timer = ctx.schedule_timer(AN_HOUR);
+            ctx.select2(ctx.schedule_wait("begin"), timer).await;
+            stay(ctx).await
+        })
+        .register("Kept", |ctx: OrchestrationContext, input: String| async move {
+            let _timer = ctx.schedule_timer(AN_HOUR);
+            ctx.schedule_activity("Echo", input).await?;
+            stay(ctx).await
+        })
+        .register("Successor", |ctx: OrchestrationContext, input: String| async move {
+            if ctx.execution_id() == 1 {
+                return ctx.continue_as_new(input).await;
+            }
+            drop(ctx.schedule_timer(AN_HOUR));
+            stay(ctx).await
+        })
+        .register("Timer", |ctx: OrchestrationContext, _input: String| async move {
+            let timer = ctx.schedule_timer(AN_HOUR);
+            ctx.select2(ctx.schedule_timer(Duration::from_millis(20)), timer).await;
+            stay(ctx).await
+        })
+        .build();
+    let echo = |_: ActivityContext, input: String| async move { Ok(input) };
+    let activities = ActivityRegistry::builder().register("Echo", echo).build();
+    let mut tuning = RuntimeTuning::default();
+    tuning.warm.mode = mode;
+    let options = RuntimeOptions::default();
+    Runtime::start_with_tuning(store, (activities, orchestrations), options, tuning).await
+}
+
+/// What [`races`] has, with the hour of the next timer.
+const RACES: [(&str, &str); 7] = [
+    ("Activity", "Activity"),
+    ("Another", "Another|2"),
+    ("At once", "At once"),
+    ("Event", "Event"),
+    ("Kept", "Kept|1"),
+    ("Successor", "Successor"),
+    ("Timer", "Timer"),
+];
+
+/// The same as it is shown, once so many instances have got there.
+async fn next_timers(sql: &Stranger, prefix: &str, wanted: usize) -> Vec<String> {
+    let hours = "round(extract(epoch FROM next_timer - since) / 3600)";
+    let ask = format!(
+        "SELECT concat_ws('|', orchestration, {hours}) FROM waiting
+         WHERE instance LIKE '{prefix} %' AND custom_status = 'there' ORDER BY instance"
+    );
+    rows(sql, &ask, wanted).await
+}
+
+/// By whatever way the turn is committed that drops the timer, alone and among others (R8.151).
+async fn shows_no_dropped_timer(mode: WarmMode) {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(schema.open().await);
+    let client = Client::new(store.clone());
+    let sql = stranger(&schema.config()).await;
+    let runtime = races(store.clone(), mode).await;
+    for (name, shown) in RACES {
+        let id = format!("alone {name}");
+        client.start_orchestration(&id, name, "x").await.unwrap();
+        if name == "Event" {
+            rows(&sql, "SELECT instance FROM waiting WHERE instance = 'alone Event'", 1).await;
+            client.raise_event(&id, "begin", "").await.unwrap();
+        }
+        assert_eq!(next_timers(&sql, "alone", 1).await, [shown]);
+        client.cancel_instance(&id, "seen").await.unwrap();
+        client.wait_for_orchestration(&id, AN_HOUR).await.unwrap();
+    }
+    let mut starts = JoinSet::new();
+    for number in 0..210 {
+        let (client, (name, _)) = (client.clone(), RACES[number % RACES.len()]);
+        starts.spawn(async move {
+            let id = format!("many {number:03}");
+            client.start_orchestration(&id, name, "x").await.unwrap();
+        });
+    }
+    starts.join_all().await;
+    rows(&sql, "SELECT instance FROM waiting WHERE instance LIKE 'many %'", 210).await;
+    for number in (3..210).step_by(RACES.len()) {
+        client.raise_event(format!("many {number:03}"), "begin", "").await.unwrap();
+    }
+    let shown = next_timers(&sql, "many", 210).await;
+    for (number, shown) in shown.iter().enumerate() {
+        assert_eq!(shown, RACES[number % RACES.len()].1);
+    }
+    runtime.shutdown(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_151_next_timer_is_one_that_something_waits_for() {
+    shows_no_dropped_timer(WarmMode::On).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_151_next_timer_is_one_that_something_waits_for_after_a_replay() {
+    shows_no_dropped_timer(WarmMode::Off).await;
+}
+
+/// R8.151, R3.104b: it is delivered at its time like any other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_151_a_timer_that_is_not_shown_fires() {
+    let Some(schema) = TestSchema::new() else { return };
+    let store = Arc::new(schema.open().await);
+    let client = Client::new(store.clone());
+    let sql = stranger(&schema.config()).await;
+    let orchestrations = OrchestrationRegistry::builder()
+        .register("Main", |ctx: OrchestrationContext, _input: String| async move {
+            let timer = ctx.schedule_timer(Duration::from_secs(3));
+            ctx.select2(ctx.schedule_wait("begin"), timer).await;
+            Ok(ctx.schedule_wait("go").await)
+        })
+        .build();
+    let activities = ActivityRegistry::builder().build();
+    let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    client.start_orchestration("i", "Main", "").await.unwrap();
+    rows(&sql, "SELECT instance FROM waiting WHERE next_timer IS NOT NULL", 1).await;
+    client.raise_event("i", "begin", "").await.unwrap();
+    rows(&sql, "SELECT instance FROM waiting WHERE next_timer IS NULL", 1).await;
+    rows(&sql, "SELECT body FROM history WHERE body LIKE '%TimerFired%'", 1).await;
+    client.raise_event("i", "go", "on").await.unwrap();
+    client.wait_for_orchestration("i", AN_HOUR).await.unwrap();
+    runtime.shutdown(None).await;
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ pub(crate) struct ContextState {
     /// Whether the code is given what an earlier turn was given, too.
     pub(crate) reads_stored: bool,
     emitted: Vec<Emitted>,
+    /// Timers whose futures the code has dropped, by token; not those it dropped over stored events.
+    dropped_timers: Vec<u64>,
     rules: ReplayRules,
     /// The turn's time; a context driven by hand reads the clock.
     now_ms: Option<u64>,
@@ -74,6 +76,7 @@ impl ContextState {
             undecoded: None,
             reads_stored: false,
             emitted: Vec::new(),
+            dropped_timers: Vec::new(),
             rules,
             now_ms,
             frozen: false,
@@ -184,6 +187,9 @@ impl ContextState {
         }
         let kept = self.tokens.finish(token, Fate::Dropped);
         let mut woken = None;
+        if !self.reads_stored && matches!(self.tokens.lookup(token), Some((Operation::Timer, _))) {
+            self.dropped_timers.push(token);
+        }
         if self.rules.drops_count_at_once {
             match self.tokens.lookup(token) {
                 Some((Operation::Wait, Some(event_id))) => self.signals.give_up(event_id),
@@ -192,6 +198,12 @@ impl ContextState {
             }
         }
         Dropped { kept, woken }
+    }
+
+    /// Takes the schedule events of timers that this turn has dropped and no turn before it (R3.104e).
+    pub(crate) fn take_dropped_timers(&mut self) -> Vec<u64> {
+        let tokens = std::mem::take(&mut self.dropped_timers).into_iter();
+        tokens.filter_map(|token| self.tokens.lookup(token)?.1).collect()
     }
 
     /// The moment at which dropped dequeues stop counting under the old rules (R3.64). Under the new

@@ -62,6 +62,10 @@ pub struct TurnCommit {
     /// this means to fire them itself, by [`commit_timer_turn`](super::Provider::commit_timer_turn)
     /// (R8.150). 0 where the store does not take such turns.
     pub timer_grace_ms: u64,
+    /// Timers of this execution that nothing waits for any more since this turn: their messages, as
+    /// they were queued, or are by this commit. They are delivered like any other; a store may tell
+    /// them apart for those who look at what an instance waits for, and need not (R8.151).
+    pub dropped_timers: Vec<WorkItem>,
     /// The first turn of the next execution, if that has run already. It is stored right after this
     /// one, in the same transaction, and no message has to begin it (R8.140).
     pub successor: Option<Box<TurnCommit>>,

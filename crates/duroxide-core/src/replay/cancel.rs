@@ -6,7 +6,7 @@ use super::divergence::Divergence;
 use super::engine::ReplayEngine;
 use super::execution::Execution;
 use crate::context::Operation;
-use crate::model::{Event, EventKind};
+use crate::model::{Event, EventKind, WorkItem};
 
 /// Reason of a breadcrumb written for a dropped future (R2.42).
 pub(super) const DROPPED_FUTURE: &str = "dropped_future";
@@ -25,6 +25,28 @@ impl ReplayEngine {
         let mut state = execution.ctx.state();
         state.freeze();
         self.dropped.extend(state.tokens.take_dropped());
+        self.dropped_timers.extend(state.take_dropped_timers());
+    }
+
+    /// The messages of timers that nothing waits for any more since this turn and that have not
+    /// fired, by schedule event (R3.104e).
+    pub(super) fn timers_without_listener(&self) -> Vec<WorkItem> {
+        let mut ids = self.dropped_timers.clone();
+        ids.sort_unstable();
+        let message = |id: u64| {
+            let schedule = self.index.get(id).filter(|schedule| !schedule.completed)?;
+            match self.event_at(schedule.position)?.kind {
+                EventKind::TimerCreated { fire_at_ms } => Some(self.timer_message(id, fire_at_ms)),
+                _ => None,
+            }
+        };
+        ids.into_iter().filter_map(message).collect()
+    }
+
+    /// What fires a timer.
+    pub(super) fn timer_message(&self, id: u64, fire_at_ms: u64) -> WorkItem {
+        let instance = self.recorder.instance.clone();
+        WorkItem::TimerFired { instance, execution_id: self.recorder.execution_id, id, fire_at_ms }
     }
 
     /// Checks recorded drops against this run's, then records the new ones.

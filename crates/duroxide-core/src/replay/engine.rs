@@ -69,6 +69,8 @@ pub struct ReplayEngine {
     pub(super) cancelled_child_suffixes: Vec<String>,
     /// Schedules whose futures the code has dropped in this turn, replay included, ascending.
     pub(super) dropped: Vec<(Operation, u64)>,
+    /// Timers among them, without those that replay has dropped.
+    pub(super) dropped_timers: Vec<u64>,
     /// How much of the history the code has seen.
     pub(super) applied_len: usize,
     /// The code was kept since its last turn: what history says of it is its own doing.
@@ -90,6 +92,7 @@ impl ReplayEngine {
             cancelled_children: Vec::new(),
             cancelled_child_suffixes: Vec::new(),
             dropped: Vec::new(),
+            dropped_timers: Vec::new(),
             system_calls: None,
             answered: 0,
             abort: None,
@@ -260,6 +263,7 @@ impl ReplayEngine {
         self.cancelled_children.clear();
         self.cancelled_child_suffixes.clear();
         self.dropped.clear();
+        self.dropped_timers.clear();
         self.system_calls = None;
         self.answered = 0;
     }

@@ -14,6 +14,9 @@ pub struct TurnOutcome {
     pub messages: Vec<WorkItem>,
     /// Activities to take out of the worker queue, by schedule event.
     pub cancelled: Vec<u64>,
+    /// The messages of timers whose futures this turn has dropped, as they were queued or are about to
+    /// be. They fire all the same; if the execution has ended, none is named (R3.104e).
+    pub dropped_timers: Vec<WorkItem>,
     /// Where the execution stands now.
     pub status: TurnStatus,
     /// Children whose results the turn took in.

@@ -89,6 +89,10 @@ impl Ending<'_> {
         messages: Vec<WorkItem>,
     ) -> TurnOutcome {
         let finished_children = self.finished_children();
+        let dropped_timers = match status {
+            TurnStatus::Running => self.engine.timers_without_listener(),
+            _ => Vec::new(), // Timers of an execution that has ended are heard by nobody.
+        };
         let kv_changes = match status {
             TurnStatus::ContinuedAsNew(_) => self.kv_changes(),
             _ => Vec::new(),
@@ -100,6 +104,7 @@ impl Ending<'_> {
             messages,
             cancelled: without_repetition(&engine.cancelled_activity_ids),
             status,
+            dropped_timers,
             finished_children,
             divergence: engine.report.take(),
             waits_for_foreign: engine.waits_for_foreign,
@@ -212,7 +217,7 @@ impl Ending<'_> {
         let (instance, execution_id) = (recorder.instance.clone(), recorder.execution_id);
         Some(match action.clone() {
             Action::CreateTimer { scheduling_event_id: id, fire_at_ms } => {
-                WorkItem::TimerFired { instance, execution_id, id, fire_at_ms }
+                self.engine.timer_message(id, fire_at_ms)
             }
             Action::StartSubOrchestration {
                 scheduling_event_id,

@@ -129,6 +129,26 @@ pub(super) fn lock_call<'a>(waiting: &'a [Waiting]) -> Call<'a> {
         .with(cancelled().map(|gone| gone.activity).collect::<Vec<_>>())
 }
 
+/// The call that marks the timers that turns have dropped, if they have dropped any (R8.151). It comes
+/// after the commits, in their transaction.
+pub(super) fn drop_call(waiting: &[Waiting]) -> Option<Call<'_>> {
+    const DROP: &str = "SELECT duroxide.drop_timers($1, $2, $3, $4)";
+    let commits = || waiting.iter().filter_map(|waiting| commit_of(&waiting.op));
+    let dropped = || {
+        commits().flat_map(|draft| {
+            let timers = draft.turns.iter().flat_map(|turn| &turn.dropped_timers);
+            timers.map(|timer| (draft.secret, timer))
+        })
+    };
+    dropped().next()?;
+    let call = Call::new(DROP)
+        .with(dropped().map(|(_, timer)| timer.instance.as_str()).collect::<Vec<_>>())
+        .with(dropped().map(|(secret, _)| secret).collect::<Vec<Uuid>>())
+        .with(dropped().map(|(_, timer)| timer.due).collect::<Vec<_>>())
+        .with(dropped().map(|(_, timer)| timer.payload.as_str()).collect::<Vec<_>>());
+    Some(call)
+}
+
 fn enqueue_call<'a>(ops: &[&'a Op], terms: Terms) -> Call<'a> {
     const ENQUEUE: &str = "SELECT duroxide.enqueue_messages($1, $2, $3, $4, $5, $6, $7, $8)";
     let pick = |op: &&'a Op| -> Option<(&'a MessageDraft, i64)> {

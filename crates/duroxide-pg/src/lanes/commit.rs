@@ -74,6 +74,8 @@ pub(super) struct TurnDraft {
     pub(super) work: Vec<WorkDraft>,
     pub(super) cancelled: Vec<CancelDraft>,
     pub(super) messages: Vec<TimedMessage>,
+    /// Timers that nothing waits for any more (R8.151).
+    pub(super) dropped_timers: Vec<DroppedTimer>,
 }
 
 /// A message, and when it is due.
@@ -81,6 +83,14 @@ pub(super) struct TurnDraft {
 pub(super) struct TimedMessage {
     pub(super) draft: MessageDraft,
     pub(super) due: Option<i64>,
+}
+
+/// A timer that nothing waits for any more: whose it is, its time and its message.
+#[derive(Debug)]
+pub(super) struct DroppedTimer {
+    pub(super) instance: String,
+    pub(super) due: i64,
+    pub(super) payload: String,
 }
 
 /// An activity that nobody wants any more.
@@ -204,6 +214,7 @@ impl TurnDraft {
             work,
             cancelled: commit.cancelled_activities.iter().map(CancelDraft::of).collect(),
             messages,
+            dropped_timers: commit.dropped_timers.iter().filter_map(DroppedTimer::of).collect(),
         })
     }
 
@@ -223,6 +234,15 @@ impl TurnDraft {
 
     fn can_be_waited_for(&self) -> bool {
         self.status.is_some() || self.custom.is_some() || self.cleared || !self.kv.is_empty()
+    }
+}
+
+impl DroppedTimer {
+    /// Nothing for what is no timer: it is a remark, which no commit is refused for.
+    fn of(item: &WorkItem) -> Option<Self> {
+        let due = due_time(item)?;
+        let MessageDraft { instance, payload, .. } = MessageDraft::of(item).ok()?;
+        Some(Self { instance, due, payload })
     }
 }
 

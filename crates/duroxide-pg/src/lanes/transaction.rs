@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 
 use super::alone::{Common, common_call, common_verdict};
 use super::call::Call;
-use super::calls::{Terms, call_of, lock_call, verdicts};
+use super::calls::{Terms, call_of, drop_call, lock_call, verdicts};
 use super::desk::{Look, Seen, What};
 use super::look::{add_look, look_call, read_look};
 use super::op::{Kind, Op, Queue, Waiting};
@@ -92,11 +92,13 @@ async fn transact_alone(
     add_look(&mut call, store, queue, inner.map(|place| &batch.looks[place]), terms);
     let others = others_than(inner, &batch.looks);
     let others = others.map(|look| look_call(store, look, false, terms));
-    let calls: Vec<Call<'_>> = std::iter::once(call).chain(others).collect();
+    let drops = drop_call(&batch.ops);
+    let own = 1 + usize::from(drops.is_some());
+    let calls: Vec<Call<'_>> = std::iter::once(call).chain(drops).chain(others).collect();
     let begin = store.pool.begin(false, calls.len() == 1);
     let mut answers = store.pool.pipeline(connection, begin, &calls).await?;
 
-    let rows = answers.remove(0);
+    let rows = answers.drain(..own).next().unwrap_or_default();
     let verdicts = batch.ops.iter().map(|only| common_verdict(&only.op, &rows)).collect();
     let has_turns = queue == Queue::Work && rows.iter().any(is_ready);
     let is_held = queue == Queue::Turns && rows.iter().any(|row| row.get("is_held"));
@@ -114,7 +116,9 @@ async fn transact_many(
     mut terms: Terms,
 ) -> Result<Outcome, PgError> {
     let groups = groups_of(batch);
-    let is_alone = groups.len() + batch.looks.len() == 1;
+    let drops = drop_call(&batch.ops);
+    let has_drops = drops.is_some();
+    let is_alone = groups.len() + batch.looks.len() + usize::from(has_drops) == 1;
     let mut calls = Vec::with_capacity(groups.len() + batch.looks.len() + 1);
     let locks_first = 1 < groups.len();
     if locks_first {
@@ -130,6 +134,7 @@ async fn transact_many(
         }
         call
     }));
+    calls.extend(drops);
     let others = others_than(inner, &batch.looks);
     calls.extend(others.map(|look| look_call(store, look, is_alone, terms)));
     let is_brief = batch.ops.iter().all(|waiting| waiting.op.is_brief());
@@ -154,7 +159,7 @@ async fn transact_many(
             inner_rows = rows.collect();
         }
     }
-    let mut answers: Vec<Vec<Row>> = answers.collect();
+    let mut answers: Vec<Vec<Row>> = answers.skip(usize::from(has_drops)).collect();
     if let Some(place) = inner {
         answers.insert(place, inner_rows);
     }

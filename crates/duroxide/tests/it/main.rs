@@ -10,6 +10,7 @@ mod children;
 mod detached;
 mod direct_turns;
 mod timer_turns;
+mod dropped_timers;
 mod continue_as_new;
 mod succession;
 mod suspects;

@@ -358,3 +358,130 @@ fn r3_104_a_turn_looks_at_the_drops_of_its_own_only() {
         assert_eq!(breadcrumbs.count(), 1);
     }
 }
+
+/// Races an activity against a timer, then waits.
+async fn race(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+    let work = ctx.schedule_activity("A", "");
+    ctx.select2(work, ctx.schedule_timer(SECOND)).await;
+    Ok(ctx.schedule_wait("Go").await)
+}
+
+const RACING: &str = r#"
+    1 started O v1.0.0 ""
+    2 activity A ""
+    3 timer 1s
+"#;
+
+#[test]
+fn r3_104e_a_turn_tells_of_the_timers_it_has_dropped() {
+    check_turn(
+        RACING,
+        r#"activity-completed 2 "a""#,
+        race,
+        expect![[r#"
+            running
+              4 activity-completed 2 "a"
+              5 wait Go
+            dropped: timer-fired 3 1s
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104e_a_timer_that_has_fired_is_not_told_of() {
+    check_turn(
+        RACING,
+        r#"
+        activity-completed 2 "a"
+        timer-fired 3 1s
+        "#,
+        race,
+        expect![[r#"
+            running
+              4 activity-completed 2 "a"
+              5 timer-fired 3 1s
+              6 wait Go
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104e_a_timer_dropped_in_the_turn_that_set_it_is_told_of() {
+    check_turn(
+        "",
+        "start O in",
+        |ctx, _| async move {
+            drop(ctx.schedule_timer(SECOND));
+            let kept = ctx.schedule_timer(2 * SECOND);
+            ctx.schedule_timer(Duration::ZERO).await;
+            drop(kept);
+            Ok(String::new())
+        },
+        expect![[r#"
+            running
+              1 started O v1.0.0 "in"
+              2 timer 1s
+              3 timer 2s
+              4 timer 0s
+            orch: timer-fired 2 1s
+            orch: timer-fired 3 2s
+            orch: timer-fired 4 0s
+            dropped: timer-fired 2 1s
+        "#]],
+    );
+}
+
+#[test]
+fn r3_104e_an_execution_that_ends_tells_of_none() {
+    check_turn(
+        RACING,
+        r#"activity-completed 2 "a""#,
+        |ctx, _| async move {
+            let work = ctx.schedule_activity("A", "");
+            ctx.select2(work, ctx.schedule_timer(SECOND)).await;
+            Ok(String::new())
+        },
+        expect![[r#"
+            ended: completed
+              4 activity-completed 2 "a"
+              5 completed ""
+        "#]],
+    );
+}
+
+/// Some timers of each round lose, in turns that are resumed and in the same turns replayed.
+#[test]
+fn r3_104e_each_timer_is_told_of_once_by_warm_turns_and_by_cold_ones() {
+    let rounds = || {
+        code(|ctx: OrchestrationContext, _| async move {
+            loop {
+                drop(ctx.schedule_timer(5 * SECOND));
+                let work = ctx.schedule_activity("A", "");
+                ctx.select2(work, ctx.schedule_timer(SECOND)).await;
+            }
+        })
+    };
+    let (first, mut kept) = run_turn_and_keep(turn(&Story::read(""), "start O in", rounds()));
+    let ids = |outcome: &TurnOutcome| -> Vec<u64> {
+        let id = |timer: &WorkItem| match timer {
+            WorkItem::TimerFired { id, .. } => *id,
+            other => panic!("{other:?}"),
+        };
+        outcome.dropped_timers.iter().map(id).collect()
+    };
+    assert_eq!(ids(&first), [2], "dropped as soon as it was set");
+    let mut asked = first.activities;
+    for _ in 0..20 {
+        let Some(WorkItem::ActivityExecute { id, .. }) = asked.first() else { panic!() };
+        let (id, answer) = (*id, format!("activity-completed {} \"a\"", *id));
+        let waits = kept.take().expect("the loop waits");
+        let story = Story { events: waits.history().to_vec(), ..Story::read("") };
+        let cold = run_turn(turn(&story, &answer, rounds()));
+        let messages = notation::messages(&answer, 1);
+        let (warm, next) =
+            waits.resume(Resumption { messages, now_ms: 1_000_000, system_calls: None });
+        assert_eq!(ids(&warm), [id + 1, id + 3], "the loser, and that of the next round");
+        assert_eq!(warm.dropped_timers, cold.dropped_timers);
+        (asked, kept) = (warm.activities, next);
+    }
+}

@@ -200,6 +200,7 @@ fn assert_replays(settings: &Settings, history: Vec<Event>, handler: Code) {
     let result = execute(&mut engine, handler);
     let text = engine_text(&engine, &result).replace(FOREIGN, "");
     assert_eq!(text, "continue\n", "a cold replay of this turn parts from it");
+    assert_eq!(engine.timers_without_listener(), [], "an earlier turn has told of them");
 }
 
 fn engine_text(engine: &ReplayEngine, result: &TurnResult) -> String {
@@ -234,6 +235,9 @@ fn outcome_text(outcome: &TurnOutcome) -> String {
         }
     }
     cancelled_text(&mut text, &outcome.cancelled);
+    for timer in &outcome.dropped_timers {
+        writeln!(text, "dropped: {}", notation::work_item(timer)).unwrap();
+    }
     if outcome.waits_for_foreign {
         text += FOREIGN;
     }

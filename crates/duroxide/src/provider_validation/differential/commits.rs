@@ -148,6 +148,7 @@ impl<'d> Draft<'d> {
             self.commit.timer_grace_ms = grace[dice.below(4) as usize];
         }
         self.cancel(world);
+        self.drop_timers(world);
         self.spoil();
         if world.strange && dice.chance(4) {
             self.commit.metadata.orchestration_version = None;
@@ -304,6 +305,17 @@ impl<'d> Draft<'d> {
                 activity_id: self.next_event_id.saturating_sub(dice.below(4)),
             });
         }
+    }
+
+    /// Tells of timers that nothing waits for any more, old ones and those of this turn: no store is to
+    /// treat them in another way (R8.151).
+    fn drop_timers(&mut self, world: &World) {
+        let is_dropped = |item: &&WorkItem| match item {
+            WorkItem::TimerFired { instance, id, .. } => instance == &self.instance && id % 3 != 0,
+            _ => false,
+        };
+        let set = self.commit.orchestrator_items.iter().chain(world.held_timers());
+        self.commit.dropped_timers = set.filter(is_dropped).cloned().collect();
     }
 
     /// Makes the commit wrong now and then.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duroxide::providers::{OrchestrationItem, ProviderError, WorkItem};
+use duroxide::providers::{OrchestrationItem, ProviderError, TurnCommit, WorkItem};
 use duroxide::random::Random;
 use tokio::sync::Semaphore;
 
@@ -49,6 +49,7 @@ pub(super) struct Plan {
     pub(super) timer_turns: bool,
     pub(super) bare: bool,
     pub(super) twist: Option<Twist>,
+    dropped_timers: Vec<WorkItem>,
     queued: HashMap<&'static str, Vec<Fault>>,
     standing: HashMap<&'static str, Fault>,
     outage: bool,
@@ -177,6 +178,17 @@ impl Faults {
     /// What became of what was planted: each delay it was given back with, `None` for its removal.
     pub fn fate(&self) -> Vec<Option<Duration>> {
         self.0.lock().unwrap().planted.as_ref().map(|p| p.fate.clone()).unwrap_or_default()
+    }
+
+    /// Timers that commits have said nothing waits for any more, in the order in which they came.
+    pub fn dropped_timers(&self) -> Vec<WorkItem> {
+        self.0.lock().unwrap().dropped_timers.clone()
+    }
+
+    pub(super) fn note_dropped_timers(&self, commit: &TurnCommit) {
+        for turn in commit.turns().unwrap() {
+            self.0.lock().unwrap().dropped_timers.extend(turn.dropped_timers.iter().cloned());
+        }
     }
 
     pub(super) fn fetch_planted(&self) -> Option<(WorkItem, String, u32)> {

@@ -156,6 +156,7 @@ impl Provider for FaultyProvider {
     }
 
     async fn commit_direct_turn(&self, turn: DirectTurn) -> Result<(), ProviderError> {
+        self.faults.note_dropped_timers(&turn.commit);
         met!(self, "commit_direct_turn", self.inner.commit_direct_turn(turn))
     }
 
@@ -164,11 +165,13 @@ impl Provider for FaultyProvider {
     }
 
     async fn commit_timer_turn(&self, turn: TimerTurn) -> Result<(), ProviderError> {
+        self.faults.note_dropped_timers(&turn.commit);
         met!(self, "commit_timer_turn", self.inner.commit_timer_turn(turn))
     }
 
     async fn commit_turn(&self, token: &str, commit: TurnCommit) -> Result<(), RejectedCommit> {
         let copy = commit.clone();
+        self.faults.note_dropped_timers(&commit);
         let result = match commit.successor {
             Some(_) => self.commit_bundle("commit_turn", token, copy).await,
             None if 0 < copy.timer_grace_ms => {

@@ -304,6 +304,7 @@ fn into_commit(
                 activity_id,
             })
             .collect(),
+        dropped_timers: outcome.dropped_timers,
         ..TurnCommit::default()
     }
 }

@@ -165,6 +165,7 @@ impl Dispatcher {
             activities: Vec::new(),
             messages: Vec::new(),
             cancelled: Vec::new(),
+            dropped_timers: Vec::new(),
             status: TurnStatus::Failed(details),
             finished_children: Vec::new(),
             divergence: None,
