@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::bounds::BEGINNING;
 use super::call::Call;
 use super::commit::{CommitDraft, Right};
 use super::floor::FOR_EVER;
@@ -133,6 +134,26 @@ impl Op {
             Self::Ack { seq, .. } => Some(Call::new(WORK).with(*seq)),
             Self::Abandon { .. } | Self::Renew { .. } => None,
             Self::Enqueue { .. } | Self::QueueWork(_) => None,
+        }
+    }
+
+    /// The queue, and the place from which on, it may make something ready that was queued long ago.
+    pub(super) fn gives_back(&self) -> Option<(Queue, i64)> {
+        match self {
+            Self::Abandon { lock, .. } if lock.queue == Queue::Turns => {
+                Some((Queue::Turns, BEGINNING))
+            }
+            Self::Abandon { lock, delay: 0, .. } => Some((Queue::Work, lock.place)),
+            _ => None,
+        }
+    }
+
+    /// In how many milliseconds what it is about can be fetched again, unless something happens before.
+    pub(super) fn ends_in(&self) -> Option<(Queue, i64)> {
+        match self {
+            Self::Renew { lock, extend } => Some((lock.queue, *extend)),
+            Self::Abandon { lock, delay, .. } if *delay != 0 => Some((lock.queue, *delay)),
+            _ => None,
         }
     }
 
