@@ -61,7 +61,7 @@ impl Bounds {
     }
 
     /// Where looks of a new desk begin.
-    pub(super) fn from_for(&self, fetch: &Fetch) -> i64 {
+    pub(super) fn begin_for(&self, fetch: &Fetch) -> i64 {
         let swept = self.swept.as_ref().map(|swept| swept.lowest_for(fetch));
         swept.map_or(BEGINNING, |place| place.min(self.lowest[fetch.queue() as usize]))
     }
@@ -220,7 +220,7 @@ impl Floor {
         }
         self.set_alarm(&mut state);
         drop(state);
-        self.wake_lanes();
+        self.lanes.notify_one();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::floor::Floor;
-use super::op::{Queue, Waiting};
+use super::op::{Op, Queue, Waiting};
 use super::state::State;
 
 /// What is further away the pulse tells in time.
@@ -78,11 +78,21 @@ impl State {
 }
 
 impl Floor {
+    /// There will be something to fetch.
+    pub(crate) fn expect(&self, queue: Queue, due: Instant) {
+        let mut state = self.lock();
+        state.expect(queue, due);
+        self.set_alarm(&mut state);
+    }
+
     /// What ops have given back may stand before what was fetched last, or come after a while; locks that
-    /// they hold for longer end later.
-    pub(super) fn note_locks(&self, ops: &[Waiting], ready_from: Option<i64>) {
-        let is_quiet =
-            |waiting: &Waiting| waiting.op.gives_back().is_none() && waiting.op.ends_in().is_none();
+    /// they hold for longer end later. What was done as a common case was for an instance that is known.
+    pub(super) fn note_locks(&self, ops: &[Waiting], is_common: bool, ready_from: Option<i64>) {
+        let is_for_nobody = |op: &Op| !is_common && op.may_be_for_nobody();
+        let is_quiet = |waiting: &Waiting| {
+            let op = &waiting.op;
+            op.gives_back().is_none() && op.ends_in().is_none() && !is_for_nobody(op)
+        };
         if ready_from.is_none() && ops.iter().all(is_quiet) {
             return;
         }
@@ -96,6 +106,9 @@ impl Floor {
             }
             if let Some((queue, ms)) = waiting.op.ends_in() {
                 state.expect_end(queue, ms);
+            }
+            if is_for_nobody(&waiting.op) {
+                state.expect(Queue::Turns, Instant::now());
             }
         }
         self.set_alarm(&mut state);

@@ -18,7 +18,7 @@ use crate::error::{Failure, PgError};
 pub(crate) struct Floor {
     state: Mutex<State>,
     /// Wakes a lane.
-    lanes: Notify,
+    pub(super) lanes: Notify,
     /// Wakes whoever keeps the time.
     clock: Notify,
     /// Wakes whoever renews locks.
@@ -66,13 +66,6 @@ impl Floor {
     /// There may be something to fetch.
     pub(crate) fn ring(&self, queue: Queue) {
         self.ring_where(|desk| desk.fetch.queue() == queue);
-    }
-
-    /// There will be something to fetch.
-    pub(crate) fn expect(&self, queue: Queue, due: Instant) {
-        let mut state = self.lock();
-        state.expect(queue, due);
-        self.set_alarm(&mut state);
     }
 
     /// Whether anything was done here since the last time this was asked.
@@ -352,10 +345,6 @@ impl Floor {
         if is_wanted {
             self.lanes.notify_one();
         }
-    }
-
-    pub(super) fn wake_lanes(&self) {
-        self.lanes.notify_one();
     }
 
     pub(super) fn set_alarm(&self, state: &mut State) {

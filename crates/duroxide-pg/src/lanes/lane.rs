@@ -182,7 +182,8 @@ impl Lane {
     async fn hand_out(&self, batch: Batch, outcome: Outcome) -> Vec<Waiting> {
         let (store, floor) = (&self.store, &self.store.floor);
         floor.conclude(&batch);
-        floor.note_locks(&batch.ops, outcome.ready_from);
+        let is_common = batch.is_common && batch.ops.len() == 1;
+        floor.note_locks(&batch.ops, is_common, outcome.ready_from);
         let left = self.left_by(&batch, &outcome);
         left.iter().for_each(|queue| floor.ring(*queue));
         if let Some(due) = batch.feed.due_in(store.now_ms()) {

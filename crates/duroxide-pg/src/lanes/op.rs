@@ -13,7 +13,7 @@ use super::call::Call;
 use super::commit::{CommitDraft, Right};
 use super::floor::FOR_EVER;
 use crate::commit_board;
-use crate::drafts::{MessageDraft, WorkDraft};
+use crate::drafts::{self, MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::token;
 
@@ -155,6 +155,11 @@ impl Op {
             Self::Abandon { lock, delay, .. } if *delay != 0 => Some((lock.queue, *delay)),
             _ => None,
         }
+    }
+
+    /// Whether it may bring a message that is for nobody, which the next look is to find (R8.28).
+    pub(super) fn may_be_for_nobody(&self) -> bool {
+        matches!(self, Self::Enqueue { message, .. } if message.kind == drafts::Kind::Queue)
     }
 
     /// About how many bytes it sends.

@@ -210,7 +210,7 @@ impl State {
         }
         let place = self.desks.iter().position(|desk| desk.serves(&fetch)).unwrap_or_else(|| {
             self.next_id += 1;
-            let from = self.bounds.from_for(&fetch);
+            let from = self.bounds.begin_for(&fetch);
             self.desks.push(Desk::new(self.next_id, fetch, from));
             self.desks.len() - 1
         });
