@@ -161,6 +161,9 @@ CREATE TABLE duroxide.work (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 5000);
 CREATE INDEX work_ready ON duroxide.work (tag_key, position)
     WHERE wake_at IS NULL AND session IS NULL;
+-- For those who take any tag.
+CREATE INDEX work_ready_tagged ON duroxide.work (position)
+    WHERE wake_at IS NULL AND session IS NULL AND tag_key <> 0;
 CREATE INDEX work_ready_sessions ON duroxide.work (tag_key, position)
     WHERE wake_at IS NULL AND session IS NOT NULL AND NOT parked;
 CREATE INDEX work_ready_of_session ON duroxide.work (hashtextextended(session, 0), position)

@@ -183,7 +183,7 @@ BEGIN
             SELECT true FROM duroxide.hidden q WHERE q.instance = m.instance LIMIT 1)
             THEN m.behind END,
         -- What is undeliverable is due at once.
-        wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN 0
+        wake_at = CASE s.state WHEN 3 THEN s.since + p_retention WHEN 4 THEN s.since
             WHEN 6 THEN m.wake_at END
     FROM (
         SELECT b.instance AS key, h.seq AS head, h.since, CASE

@@ -44,24 +44,30 @@ BEGIN
 END
 $body$;
 
--- Lets time pass: messages become due, locks end, patience ends. Mailboxes that somebody is busy
--- with are left for the next look. A step brings about so much at most, and then there is another.
-CREATE FUNCTION duroxide.advance(p_now bigint, p_retention bigint) RETURNS void
+-- Lets time pass: messages become due; locks end, and patience, if `p_ended`. What is due before
+-- `p_due_from` is not looked for (see 0011). Mailboxes that somebody is busy with are left for the next
+-- look. A step brings about so much at most, and then there is another. The lowest place among the
+-- ready of what it made ready: a message keeps the place it got when it was queued.
+CREATE FUNCTION duroxide.advance(
+    p_now bigint, p_due_from bigint, p_ended boolean, p_retention bigint)
+RETURNS bigint
 LANGUAGE plpgsql AS $body$
 DECLARE
     v_keys bigint[];
     v_found bigint[];
     v_seen bigint[] := '{}';
     v_kinds smallint[];
-    v_seqs bigint[];
+    v_all bigint[] := '{}';
 BEGIN
-    IF (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1) <= p_now THEN
+    IF (SELECT visible_at FROM duroxide.hidden WHERE visible_at >= p_due_from
+        ORDER BY visible_at LIMIT 1) <= p_now THEN
         -- Those that somebody has locked are passed over, however many messages of theirs are due.
         FOR v_round IN 1..8 LOOP
             v_found := array(
                 SELECT DISTINCT d.instance FROM (
                     SELECT q.instance FROM duroxide.hidden q
-                    WHERE q.visible_at <= p_now AND q.instance <> ALL (v_seen)
+                    WHERE q.visible_at >= p_due_from AND q.visible_at <= p_now
+                    AND q.instance <> ALL (v_seen)
                     ORDER BY q.visible_at, q.seq LIMIT 1000) d);
             v_keys := array(
                 SELECT m.instance FROM duroxide.mailbox m
@@ -86,19 +92,22 @@ BEGIN
         SELECT array_agg(m.instance), array_agg(m.kind) INTO v_keys, v_kinds FROM moved m;
         IF cardinality(v_keys) > 0 THEN
             PERFORM duroxide.rouse(v_keys, v_kinds, p_retention);
+            v_all := v_keys;
         END IF;
     END IF;
-    IF (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
-        ORDER BY wake_at LIMIT 1) <= p_now THEN
+    IF p_ended AND duroxide.first_ended_turn(p_due_from, p_now) IS NOT NULL THEN
         v_keys := array(
-            SELECT m.instance FROM duroxide.mailbox m WHERE m.wake_at <= p_now
+            SELECT m.instance FROM duroxide.mailbox m
+            WHERE m.wake_at >= p_due_from AND m.wake_at <= p_now
             ORDER BY m.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         PERFORM duroxide.count_attempts(v_keys);
         PERFORM duroxide.put_behind(v_keys);
         PERFORM duroxide.give_up(v_keys, p_now, p_retention);
         UPDATE duroxide.mailbox m SET state = 0 WHERE m.instance = ANY (v_keys) AND m.state = 6;
         PERFORM duroxide.settle(v_keys, p_retention);
+        v_all := v_all || v_keys;
     END IF;
+    RETURN (SELECT min(m.head) FROM duroxide.mailbox m WHERE m.instance = ANY (v_all));
 END
 $body$;
 
@@ -130,14 +139,21 @@ BEGIN
 END
 $body$;
 
--- When time changes something about turns next.
-CREATE FUNCTION duroxide.next_turn_due() RETURNS bigint
+-- The first end of a lock on a turn, or of patience, between these times.
+CREATE FUNCTION duroxide.first_ended_turn(p_from bigint, p_until bigint) RETURNS bigint
 LANGUAGE plpgsql AS $body$
 BEGIN
-    RETURN least(
-        (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1),
-        (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
-            ORDER BY wake_at LIMIT 1));
+    RETURN (SELECT m.wake_at FROM duroxide.mailbox m
+        WHERE m.wake_at >= p_from AND m.wake_at <= p_until ORDER BY m.wake_at LIMIT 1);
+END
+$body$;
+
+-- When the next message becomes due.
+CREATE FUNCTION duroxide.next_message_due(p_from bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN (SELECT q.visible_at FROM duroxide.hidden q
+        WHERE q.visible_at >= p_from ORDER BY q.visible_at LIMIT 1);
 END
 $body$;
 
@@ -197,11 +213,15 @@ $body$;
 -- `p_pins` are the pins the caller can replay, of the `p_known_pins` it knows; null is all (R8.90).
 -- Each row is a turn. If there is none, one row tells the time, the next thing to happen, and whether
 -- there are pins the caller does not know: then it has to ask again. `more`: whether there are more; null
--- if there are only those that somebody else has locked for a moment. The ends of the locks taken here
--- are not among the next things to happen; whoever asks again before then is told.
+-- if there are only those that somebody else has locked for a moment.
+--
+-- `p_from` and `p_due_from` are the places and times before which it does not look (see 0011). Locks that
+-- have ended are looked for if `p_ended`; when the next one will end is not among the next things to
+-- happen: nodes know that of their own, and of all others from the pulse.
 CREATE FUNCTION duroxide.fetch_turns(
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
-    p_node bigint, p_now bigint, p_retention bigint, p_alone boolean)
+    p_node bigint, p_now bigint, p_retention bigint, p_from bigint, p_due_from bigint,
+    p_alone boolean, p_ended boolean)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
@@ -212,6 +232,7 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
     v_pins integer[] := p_pins;
+    v_from bigint := p_from;
     v_keys bigint[];
     v_found integer;
     v_count bigint;
@@ -221,10 +242,9 @@ BEGIN
     IF p_alone THEN
         PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
     END IF;
-    SELECT (SELECT count(*) FROM duroxide.pin), least(
-        (SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1),
-        (SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL
-            ORDER BY wake_at LIMIT 1)) INTO v_count, v_due;
+    SELECT (SELECT count(*) FROM duroxide.pin),
+        (SELECT visible_at FROM duroxide.hidden WHERE visible_at >= p_due_from
+            ORDER BY visible_at LIMIT 1) INTO v_count, v_due;
     IF p_pins IS NULL THEN
         v_pins := array(SELECT p.id FROM duroxide.pin p) || 0;
     -- Pins are never removed: as many as are known are those that are known.
@@ -234,21 +254,25 @@ BEGIN
             NULL::bigint, NULL::text[], NULL::text[], NULL::bigint[];
         RETURN;
     END IF;
-    IF v_due <= v_now THEN
-        PERFORM duroxide.advance(v_now, p_retention);
-        v_due := duroxide.next_turn_due();
+    IF p_ended OR v_due <= v_now THEN
+        v_from := least(v_from, duroxide.advance(v_now, p_due_from, p_ended, p_retention));
+        v_due := duroxide.next_message_due(p_due_from);
+        IF p_ended THEN
+            -- What is left of those that have ended somebody else has locked for a moment.
+            v_due := least(v_due, duroxide.first_ended_turn(p_due_from, v_now));
+        END IF;
     END IF;
     v_keys := array(
         SELECT c.instance FROM unnest(v_pins) p(pin)
         CROSS JOIN LATERAL (
             SELECT m.instance, m.head FROM duroxide.mailbox m
-            WHERE m.pin = p.pin AND m.head IS NOT NULL
+            WHERE m.pin = p.pin AND m.head >= v_from
             ORDER BY m.head LIMIT p_max FOR UPDATE SKIP LOCKED) c
         ORDER BY c.head LIMIT p_max);
     v_found := cardinality(v_keys);
     IF v_found = 0 THEN
         v_left := EXISTS (SELECT FROM duroxide.mailbox m
-            WHERE m.head IS NOT NULL AND m.pin = ANY (v_pins));
+            WHERE m.head >= v_from AND m.pin = ANY (v_pins));
         RETURN QUERY SELECT v_now, v_due, false, CASE WHEN NOT v_left THEN false END,
             NULL::bigint, NULL, NULL::uuid, NULL, NULL, NULL::bigint, NULL, NULL::bigint[], NULL::text[],
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::text[], NULL::text[],
@@ -283,7 +307,7 @@ BEGIN
         RETURNING f.key, f.n)
     SELECT array_agg(t.key ORDER BY t.n) INTO v_keys FROM taken t;
     v_left := EXISTS (SELECT FROM duroxide.mailbox m
-        WHERE m.head IS NOT NULL AND m.pin = ANY (v_pins));
+        WHERE m.head >= v_from AND m.pin = ANY (v_pins));
     RETURN QUERY
         SELECT v_now, v_due, false, CASE WHEN NOT v_left THEN false
             WHEN cardinality(v_keys) < v_found OR v_found = p_max THEN true END,
@@ -328,7 +352,8 @@ $body$;
 -- a minute, and the next one is tried. What does not concern one mailbox fails here, too.
 CREATE FUNCTION duroxide.fetch_turns_singly(
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
-    p_node bigint, p_now bigint, p_retention bigint, p_alone boolean)
+    p_node bigint, p_now bigint, p_retention bigint, p_from bigint, p_due_from bigint,
+    p_alone boolean, p_ended boolean)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
     key bigint, id text, token uuid, name text, version text, execution bigint, start_body text,
@@ -342,11 +367,11 @@ DECLARE
     v_key bigint;
     v_reason text;
 BEGIN
-    PERFORM duroxide.advance(v_now, p_retention);
+    PERFORM duroxide.advance(v_now, p_due_from, p_ended, p_retention);
     FOR v_try IN 1 .. 100 LOOP
         BEGIN
             RETURN QUERY SELECT f.* FROM duroxide.fetch_turns(1, p_lock, p_pins, p_known_pins,
-                p_token, p_node, v_now, p_retention, p_alone) f;
+                p_token, p_node, v_now, p_retention, p_from, p_due_from, p_alone, p_ended) f;
             RETURN;
         EXCEPTION WHEN OTHERS THEN
             IF v_try = 100 OR NOT duroxide.is_about_data(SQLSTATE) THEN
@@ -357,7 +382,7 @@ BEGIN
         SELECT c.instance INTO v_key FROM unnest(v_pins) p(pin)
         CROSS JOIN LATERAL (
             SELECT m.instance, m.head FROM duroxide.mailbox m
-            WHERE m.pin = p.pin AND m.head IS NOT NULL
+            WHERE m.pin = p.pin AND m.head >= p_from
             ORDER BY m.head LIMIT 1 FOR UPDATE SKIP LOCKED) c
         ORDER BY c.head LIMIT 1;
         UPDATE duroxide.mailbox m SET state = 5, head = NULL, wake_at = v_now + 60000

@@ -272,8 +272,8 @@ $body$;
 -- but have read timers, `t_…` (R8.150), which are taken out: see judge_timers. They make up a secret, too.
 --
 -- The first row tells for each turn, in their order: 0, or why not (1, 2: see judge_lock; 3: an event
--- id is taken; 4, 5: see judge_timers), that event's id, and whether messages have come meanwhile that
--- make another turn.
+-- id is taken; 4, 5: see judge_timers) and that event's id; and the lowest place of the instances for which
+-- messages have come meanwhile, that make another turn.
 --
 -- With `p_max` a fetch follows, as `fetch_work` would do it. Activities of these turns are handed out
 -- without being queued first if all of them can be and nothing else waits, whose turn it would be.
@@ -299,16 +299,15 @@ CREATE FUNCTION duroxide.commit_turns(
     m_parents text[],
     p_retention bigint, p_locked boolean,
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_from bigint)
 RETURNS TABLE (
-    results smallint[], taken_events bigint[], are_ready boolean[],
+    results smallint[], taken_events bigint[], ready_from bigint,
     now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint,
     payload text)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint;
-    v_next record;
     v_hands_out boolean := false;
     v_seqs bigint[];
     v_payloads text[];
@@ -318,7 +317,6 @@ DECLARE
     v_step_results smallint[];
     v_taken bigint[];
     v_ok bigint[];
-    v_ready bigint[];
     v_steps integer := (SELECT max(u.step) FROM unnest(p_steps) u(step));
     v_row record;
 BEGIN
@@ -408,8 +406,8 @@ BEGIN
             AND cardinality(array_remove(w_tags, NULL) || array_remove(w_sessions, NULL)) = 0
             AND (SELECT sum(octet_length(u.payload)) FROM unnest(w_payloads) u(payload))
                 <= duroxide.fetch_bytes() THEN
-            SELECT n.* INTO v_next FROM duroxide.next_work(p_any, p_tags, p_owner, v_now) n;
-            v_hands_out := NOT v_next.is_there;
+            SELECT NOT n.is_there INTO v_hands_out
+            FROM duroxide.next_work(p_any, p_tags, p_owner, v_now, p_from) n;
         END IF;
         FOR v_step IN 1 .. v_steps LOOP
             v_step_results := v_results;
@@ -516,7 +514,7 @@ BEGIN
             END IF;
         END LOOP;
 
-        v_ready := duroxide.release(v_ok, p_retention);
+        ready_from := duroxide.release(v_ok, p_retention);
         IF cardinality(m_turns) > 0 THEN
             PERFORM duroxide.post(
                 array_agg(v_targets[u.id] ORDER BY u.n), array_agg(u.kind ORDER BY u.n),
@@ -532,29 +530,26 @@ BEGIN
         PERFORM duroxide.settle(array(SELECT m.instance FROM duroxide.mailbox m
             WHERE m.instance = ANY (v_targets) AND NOT m.known AND m.state = 0), p_retention);
     END IF;
-    are_ready := array(
-        SELECT coalesce(u.key = ANY (v_ready), false)
-        FROM unnest(p_keys) WITH ORDINALITY u(key, n) ORDER BY u.n);
     results := v_results;
     taken_events := v_taken;
     RETURN NEXT;
     IF v_seqs IS NOT NULL THEN
-        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::boolean[], v_now, v_next.due,
+        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::bigint, v_now, NULL::bigint,
                 false, u.seq, p_token, 1::bigint, u.payload
             FROM unnest(v_seqs, v_payloads) u(seq, payload);
     ELSIF p_max > 0 THEN
-        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::boolean[], f.*
+        RETURN QUERY SELECT NULL::smallint[], NULL::bigint[], NULL::bigint, f.*
             FROM duroxide.fetch_work(p_max, p_lock, p_any, p_untagged, p_tags, p_owner, p_lease,
-                p_token, p_node, p_now, false) f;
+                p_token, p_node, p_now, p_from, false, NULL) f;
     END IF;
 END
 $body$;
 
--- Opens mailboxes whose locks were used up (R8.54); those that are ready again.
-CREATE FUNCTION duroxide.release(p_keys bigint[], p_retention bigint) RETURNS bigint[]
+-- Opens mailboxes whose locks were used up (R8.54); the lowest place of those that are ready again.
+CREATE FUNCTION duroxide.release(p_keys bigint[], p_retention bigint) RETURNS bigint
 LANGUAGE plpgsql AS $body$
 DECLARE
-    v_ready bigint[];
+    v_first bigint;
     v_unknown bigint[];
 BEGIN
     WITH opened AS (
@@ -572,13 +567,14 @@ BEGIN
             FROM duroxide.instance i WHERE i.key = ANY (p_keys)) s
         WHERE m.instance = s.key
         RETURNING m.instance, m.known, m.head)
-    SELECT array_agg(o.instance) FILTER (WHERE o.head IS NOT NULL),
-        array_agg(o.instance) FILTER (WHERE NOT o.known) INTO v_ready, v_unknown FROM opened o;
+    SELECT min(o.head), array_agg(o.instance) FILTER (WHERE NOT o.known)
+    INTO v_first, v_unknown FROM opened o;
     IF v_unknown IS NOT NULL THEN
         PERFORM duroxide.settle(v_unknown, p_retention);
-        v_ready := v_ready || v_unknown;
+        v_first := least(v_first, (
+            SELECT min(m.head) FROM duroxide.mailbox m WHERE m.instance = ANY (v_unknown)));
     END IF;
-    RETURN coalesce(v_ready, '{}');
+    RETURN v_first;
 END
 $body$;
 

@@ -12,40 +12,56 @@ BEGIN
 END
 $body$;
 
--- When time changes something about activities next; about sessions, too, if there is an owner. Then
--- also whether there is anything of sessions that this owner may have, as far as can be told at once.
+-- Whether there is anything of sessions that this owner may have, as far as can be told at once, if there
+-- is anything of sessions at all.
+CREATE FUNCTION duroxide.owned_work(p_owner text, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $body$
+BEGIN
+    RETURN coalesce(
+        -- In the order of the index that holds no others, so that no other one seems to do.
+        (SELECT true FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
+            ORDER BY w.tag_key, w.position LIMIT 1),
+        (SELECT true FROM duroxide.session s
+            WHERE s.parked AND s.until > 0 AND s.until <= p_now ORDER BY s.until LIMIT 1),
+        (SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
+            AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
+            ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1), false);
+END
+$body$;
+
+-- The same, whether or not there are sessions.
 --
 -- This function and the two that say what is ready are a part of every commit: in this language they
--- become a part of the statement that asks, where a call costs more than all that is looked up.
-CREATE FUNCTION duroxide.next_work_due(p_owner text, p_now bigint)
-RETURNS TABLE (due bigint, has_session_work boolean)
+-- become a part of the statement that asks, where a call costs more than all that is looked up. Each index
+-- they name is made ready for that, asked or not: hence the functions for what is rare.
+CREATE FUNCTION duroxide.session_work(p_owner text, p_now bigint)
+RETURNS TABLE (is_there boolean)
 LANGUAGE sql STABLE AS $body$
-    SELECT least(
-            (SELECT w.wake_at FROM duroxide.work w
-                WHERE w.wake_at IS NOT NULL ORDER BY w.wake_at LIMIT 1),
-            CASE WHEN p_owner IS NOT NULL THEN (
-                SELECT s.until FROM duroxide.session s
-                WHERE s.until > p_now ORDER BY s.until LIMIT 1) END),
-        p_owner IS NOT NULL AND (
-            -- In the order of the index that holds no others, so that no other one seems to do.
-            (SELECT true FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NOT NULL AND NOT w.parked
-                ORDER BY w.tag_key, w.position LIMIT 1) IS NOT NULL
-            OR p.until IS NOT NULL AND (p.until <= p_now OR (
-                SELECT true FROM duroxide.session s WHERE s.parked AND s.owner = p_owner COLLATE "C"
-                AND hashtextextended(s.owner, 0) = hashtextextended(p_owner COLLATE "C", 0)
-                ORDER BY hashtextextended(s.owner, 0), hashtextextended(s.id, 0) LIMIT 1) IS NOT NULL))
-    FROM (SELECT (
-        SELECT s.until FROM duroxide.session s
-        WHERE s.parked AND s.until > 0 ORDER BY s.until LIMIT 1) AS until OFFSET 0) p
+    SELECT p_owner IS NOT NULL
+        -- Parked or not.
+        AND (SELECT true FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NOT NULL
+            ORDER BY hashtextextended(w.session, 0), w.position LIMIT 1) IS NOT NULL
+        AND duroxide.owned_work(p_owner, p_now)
+$body$;
+
+-- The first end of a lock on an activity, or of its delay, between these times.
+CREATE FUNCTION duroxide.first_ended_work(p_from bigint, p_until bigint) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+BEGIN
+    RETURN (SELECT w.wake_at FROM duroxide.work w
+        WHERE w.wake_at >= p_from AND w.wake_at <= p_until ORDER BY w.wake_at LIMIT 1);
+END
 $body$;
 
 -- The oldest activities without session that can be fetched, locked against other fetches: a batch
 -- that ends before one that comes alone (R8.146), or is this one, and where it gets too large (R8.147).
 -- before: nothing of sessions behind this place is for the same batch; room: bytes left in it. Rows with
--- one tag are ordered by it as well, so that no other index seems to do.
+-- one tag are ordered by it as well, so that no other index seems to do. Nothing before `p_from` is looked
+-- for (see 0011).
 CREATE FUNCTION duroxide.choose_work(
-    p_max integer, p_any boolean, p_untagged boolean, p_tags text[],
+    p_max integer, p_any boolean, p_untagged boolean, p_tags text[], p_from bigint,
     OUT seqs bigint[], OUT places bigint[], OUT before bigint, OUT room bigint, OUT is_cut boolean)
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -55,26 +71,26 @@ DECLARE
     v_taken integer;
 BEGIN
     IF p_any THEN
-        -- From tag to tag, however many rows each has.
-        WITH RECURSIVE tag(key) AS (
-            (SELECT w.tag_key FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NULL ORDER BY w.tag_key LIMIT 1)
-            UNION ALL
-            SELECT (SELECT w.tag_key FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key > tag.key
-                ORDER BY w.tag_key LIMIT 1)
-            FROM tag WHERE tag.key IS NOT NULL)
         SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes),
             sum(c.bytes)
         INTO seqs, places, v_are_alone, v_bytes, v_total
         FROM (
-            SELECT c.* FROM tag CROSS JOIN LATERAL (
+            SELECT c.* FROM (
                 SELECT w.seq, w.position, w.attempts > 0 AND w.position <> w.seq AS is_alone,
                     octet_length(w.payload) AS bytes
                 FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = tag.key
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0
+                AND w.position >= p_from
                 ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
-            ORDER BY c.position LIMIT p_max) c;
+            UNION ALL
+            SELECT c.* FROM (
+                SELECT w.seq, w.position, w.attempts > 0 AND w.position <> w.seq,
+                    octet_length(w.payload)
+                FROM duroxide.work w
+                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key <> 0
+                AND w.position >= p_from
+                ORDER BY w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
+            ORDER BY position LIMIT p_max) c;
     ELSE
         SELECT array_agg(c.seq), array_agg(c.position), array_agg(c.is_alone), array_agg(c.bytes),
             sum(c.bytes)
@@ -89,6 +105,7 @@ BEGIN
                 WHERE w.wake_at IS NULL AND w.session IS NULL
                 AND w.tag_key = duroxide.tag_key(t.tag)
                 AND w.tag IS NOT DISTINCT FROM t.tag COLLATE "C"
+                AND w.position >= p_from
                 ORDER BY w.tag_key, w.position LIMIT p_max FOR UPDATE SKIP LOCKED) c
             ORDER BY c.position LIMIT p_max) c;
     END IF;
@@ -334,43 +351,63 @@ BEGIN
 END
 $body$;
 
+-- Whether there are activities with a tag, any or one of these, but no session, that can be fetched; those
+-- before `p_from` do not count.
+CREATE FUNCTION duroxide.tagged_work(p_any boolean, p_tags text[], p_from bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $body$
+BEGIN
+    IF p_any THEN
+        RETURN (SELECT true FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key <> 0
+            AND w.position >= p_from ORDER BY w.position LIMIT 1) IS NOT NULL;
+    END IF;
+    RETURN EXISTS (SELECT FROM duroxide.work w
+        WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = ANY (
+            array(SELECT duroxide.tag_key(u.tag) FROM unnest(p_tags) u(tag)))
+        AND w.position >= p_from);
+END
+$body$;
+
 -- Whether there are activities without session that can be fetched by whoever takes these tags; such as
--- somebody else has locked for a moment count.
-CREATE FUNCTION duroxide.ready_work(p_any boolean, p_untagged boolean, p_tags text[])
+-- somebody else has locked for a moment count, those before `p_from` do not.
+CREATE FUNCTION duroxide.ready_work(
+    p_any boolean, p_untagged boolean, p_tags text[], p_from bigint)
 RETURNS TABLE (is_there boolean)
 LANGUAGE sql STABLE AS $body$
-    SELECT CASE WHEN p_any
-        THEN EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
-        ELSE p_untagged AND EXISTS (SELECT FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0)
-            OR cardinality(p_tags) > 0 AND EXISTS (SELECT FROM duroxide.work w
-                WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = ANY (
-                    array(SELECT duroxide.tag_key(u.tag) FROM unnest(p_tags) u(tag)))) END
+    SELECT p_untagged AND EXISTS (SELECT FROM duroxide.work w
+            WHERE w.wake_at IS NULL AND w.session IS NULL AND w.tag_key = 0
+            AND w.position >= p_from)
+        OR (p_any OR cardinality(p_tags) > 0) AND duroxide.tagged_work(p_any, p_tags, p_from)
 $body$;
 
 -- Whether there is an activity, or may be one, that has to be handed out before a new one without tag
--- and session to somebody who takes such; when time changes something about activities next.
-CREATE FUNCTION duroxide.next_work(p_any boolean, p_tags text[], p_owner text, p_now bigint)
-RETURNS TABLE (is_there boolean, due bigint)
+-- and session to somebody who takes such.
+CREATE FUNCTION duroxide.next_work(
+    p_any boolean, p_tags text[], p_owner text, p_now bigint, p_from bigint)
+RETURNS TABLE (is_there boolean)
 LANGUAGE sql STABLE AS $body$
-    SELECT n.has_session_work OR coalesce(n.due <= p_now, false) OR r.is_there, n.due
-    FROM duroxide.next_work_due(p_owner, p_now) n, duroxide.ready_work(p_any, true, p_tags) r
+    SELECT r.is_there OR s.is_there
+    FROM duroxide.ready_work(p_any, true, p_tags, p_from) r,
+        duroxide.session_work(p_owner, p_now) s
 $body$;
 
 -- Locks up to `p_max` activities that these tags and sessions admit, the oldest first (R8.72). Each
--- row is one. If there is none, one row tells the time and the next thing to happen. The secret and
--- `more` are as for turns. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
+-- row is one. If there is none, one row tells the time. The secret, `more` and `p_from` are as for turns;
+-- locks that have ended since `p_ended_from` are looked for, unless that is null. The next thing to happen
+-- is only told if it is to happen now, and somebody else has it locked for a moment. Without an owner there are no activities of sessions (R8.80); with one there is one at most, the
 -- last (R8.139). One whose lock ended without its holder is alone (R8.146), and there is a limit to what all of them
 -- hold (R8.147).
 CREATE FUNCTION duroxide.fetch_work(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_from bigint,
+    p_alone boolean, p_ended_from bigint)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_now bigint := coalesce(p_now, duroxide.now_ms());
+    v_from bigint := p_from;
     v_seqs bigint[];
     v_chosen record;
     v_bound record;
@@ -384,26 +421,28 @@ BEGIN
     IF p_alone THEN
         PERFORM set_config('synchronous_commit', 'off', true); -- As be_brief.
     END IF;
-    SELECT n.due, n.has_session_work INTO v_due, v_has_sessions
-    FROM duroxide.next_work_due(p_owner, v_now) n;
-    IF v_due <= v_now THEN
+    IF p_ended_from IS NOT NULL
+        AND duroxide.first_ended_work(p_ended_from, v_now) IS NOT NULL THEN
         v_seqs := array(
-            SELECT w.seq FROM duroxide.work w WHERE w.wake_at <= v_now
+            SELECT w.seq FROM duroxide.work w
+            WHERE w.wake_at >= p_ended_from AND w.wake_at <= v_now
             ORDER BY w.wake_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
         -- What was locked, and not given back, goes behind all others (R8.146).
-        UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node),
-            position = coalesce(o.place, w.position)
-        FROM (
-            SELECT s.seq, CASE WHEN s.token IS NOT NULL
-                THEN nextval('duroxide.positions'::regclass) END AS place
+        WITH ended AS (
+            UPDATE duroxide.work w SET wake_at = NULL, lost = duroxide.lost_by(w.lost, w.node),
+                position = coalesce(o.place, w.position)
             FROM (
-                SELECT e.seq, e.token FROM duroxide.work e WHERE e.seq = ANY (v_seqs)
-                ORDER BY e.wake_at, e.position) s) o
-        WHERE w.seq = o.seq;
-        SELECT n.due, n.has_session_work INTO v_due, v_has_sessions
-        FROM duroxide.next_work_due(p_owner, v_now) n;
+                SELECT s.seq, CASE WHEN s.token IS NOT NULL
+                    THEN nextval('duroxide.positions'::regclass) END AS place
+                FROM (
+                    SELECT e.seq, e.token FROM duroxide.work e WHERE e.seq = ANY (v_seqs)
+                    ORDER BY e.wake_at, e.position) s) o
+            WHERE w.seq = o.seq RETURNING w.position)
+        SELECT least(v_from, min(e.position)) INTO v_from FROM ended e;
+        v_due := duroxide.first_ended_work(p_ended_from, v_now);
     END IF;
-    v_chosen := duroxide.choose_work(p_max, p_any, p_untagged, p_tags);
+    SELECT s.is_there INTO v_has_sessions FROM duroxide.session_work(p_owner, v_now) s;
+    v_chosen := duroxide.choose_work(p_max, p_any, p_untagged, p_tags, v_from);
     v_seqs := v_chosen.seqs;
     v_is_cut := v_chosen.is_cut;
     IF v_has_sessions THEN
@@ -425,7 +464,7 @@ BEGIN
         IF v_is_unfinished THEN
             v_due := v_now;
         END IF;
-        SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags) r;
+        SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags, v_from) r;
         RETURN QUERY SELECT v_now, v_due, CASE WHEN NOT v_left THEN false END, NULL::bigint,
             NULL::uuid, NULL::bigint, NULL;
         RETURN;
@@ -433,13 +472,12 @@ BEGIN
     UPDATE duroxide.work w SET token = p_token, wake_at = v_now + p_lock, node = p_node,
         attempts = least(w.attempts + 1, 4294967295), parked = false
     WHERE w.seq = ANY (v_seqs);
-    SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags) r;
+    SELECT r.is_there INTO v_left FROM duroxide.ready_work(p_any, p_untagged, p_tags, v_from) r;
     v_more := CASE WHEN NOT v_left THEN false
         WHEN v_is_cut OR cardinality(v_seqs) = p_max THEN true END;
     IF v_has_sessions AND v_more IS NOT TRUE THEN
         -- Of sessions one is claimed at a time: behind it there may be more for the same owner.
-        SELECT n.has_session_work OR v_more INTO v_more
-        FROM duroxide.next_work_due(p_owner, v_now) n;
+        SELECT s.is_there OR v_more INTO v_more FROM duroxide.session_work(p_owner, v_now) s;
     END IF;
     RETURN QUERY
         SELECT v_now, v_due, v_more, w.seq, w.token, w.attempts, w.payload
@@ -452,7 +490,8 @@ $body$;
 -- one it was.
 CREATE FUNCTION duroxide.fetch_work_singly(
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_alone boolean)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_from bigint,
+    p_alone boolean, p_ended_from bigint)
 RETURNS TABLE (
     now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint, payload text)
 LANGUAGE plpgsql AS $body$
@@ -467,7 +506,7 @@ BEGIN
     FOR v_try IN 1 .. 100 LOOP
         BEGIN
             SELECT f.* INTO v_rows FROM duroxide.fetch_work(1, p_lock, p_any, p_untagged, p_tags,
-                v_owner, p_lease, p_token, p_node, v_now, p_alone) f;
+                v_owner, p_lease, p_token, p_node, v_now, p_from, p_alone, p_ended_from) f;
             IF v_rows.seq IS NOT NULL OR v_owner IS NOT DISTINCT FROM p_owner THEN
                 RETURN QUERY SELECT v_rows.now_ms, v_rows.next_due, true, v_rows.seq, v_rows.token,
                     v_rows.attempts, v_rows.payload;
@@ -481,7 +520,7 @@ BEGIN
             END IF;
             v_reason := SQLERRM;
         END;
-        SELECT c.seqs[1] INTO v_seq FROM duroxide.choose_work(1, p_any, p_untagged, p_tags) c;
+        SELECT c.seqs[1] INTO v_seq FROM duroxide.choose_work(1, p_any, p_untagged, p_tags, p_from) c;
         IF v_seq IS NULL AND v_owner IS NOT NULL THEN
             SELECT c.seq INTO v_seq FROM duroxide.choose_session_work(p_any, p_untagged, p_tags,
                 NULL, NULL, duroxide.fetch_bytes(), p_owner, v_now + p_lease, p_node, v_now) c;

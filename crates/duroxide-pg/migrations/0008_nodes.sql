@@ -146,11 +146,13 @@ END
 $body$;
 
 -- Looks around: ends nodes that are gone, tells whether there are others, whether there is anything to
--- fetch, and when time brings something.
+-- fetch, and when time brings something; ends of locks if that is before the pulse after the next. Places
+-- and times before `p_turns_from`, `p_work_from` and `p_due_from` are left out (see 0011). entries: so many
+-- of indexes had to be read.
 CREATE FUNCTION duroxide.pulse(
-    p_node bigint, p_now bigint,
+    p_node bigint, p_now bigint, p_turns_from bigint, p_work_from bigint, p_due_from bigint,
     OUT now_ms bigint, OUT others bigint, OUT ended bigint, OUT has_turns boolean,
-    OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint)
+    OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint, OUT entries bigint)
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
@@ -169,12 +171,19 @@ BEGIN
             others := others + 1;
         END IF;
     END LOOP;
-    has_turns := EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL);
-    has_work := EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NULL)
+    entries := -duroxide.entries_read();
+    has_turns := EXISTS (SELECT FROM duroxide.mailbox m
+        WHERE m.head >= p_turns_from AND m.pin = ANY (array(SELECT p.id FROM duroxide.pin p) || 0));
+    SELECT r.is_there INTO has_work FROM duroxide.ready_work(true, true, '{}', p_work_from) r;
+    has_work := has_work
         OR EXISTS (SELECT FROM duroxide.work w WHERE w.wake_at IS NULL AND w.session IS NOT NULL);
-    turns_due := duroxide.next_turn_due();
+    turns_due := least(duroxide.next_message_due(p_due_from),
+        duroxide.first_ended_turn(p_due_from, now_ms + 2000));
     -- Of all sessions, whoever owns them.
-    SELECT n.due INTO work_due FROM duroxide.next_work_due('', now_ms) n;
+    work_due := least(duroxide.first_ended_work(p_due_from, now_ms + 2000), (
+        SELECT s.until FROM duroxide.session s
+        WHERE s.until > now_ms ORDER BY s.until LIMIT 1));
+    entries := entries + duroxide.entries_read();
 END
 $body$;
 

@@ -11,7 +11,7 @@
 CREATE FUNCTION duroxide.post_one(
     p_id text, p_kind smallint, p_payload text, p_work bigint, p_work_token uuid, p_hold boolean,
     p_max integer, p_lock bigint, p_pins integer[], p_known_pins bigint, p_token uuid,
-    p_node bigint, p_now bigint, p_retention bigint)
+    p_node bigint, p_now bigint, p_retention bigint, p_from bigint, p_due_from bigint)
 RETURNS TABLE (
     result smallint, is_held boolean,
     now_ms bigint, next_due bigint, new_pins boolean, more boolean,
@@ -31,6 +31,7 @@ DECLARE
     v_others boolean := true;
     v_has_kv boolean;
     v_setting text;
+    v_pins integer[] := p_pins;
 BEGIN
     <<post>> BEGIN
         SELECT m.instance, m.known, m.state, m.pin INTO v_key, v_known, v_state, v_pin
@@ -62,12 +63,13 @@ BEGIN
         IF v_state = 0 AND p_max > 0 AND coalesce(v_pin = ANY (p_pins), true) THEN
             -- Only now is the instance looked at: while the lock was waited for, a commit may have
             -- begun another execution.
-            SELECT least(
-                    (SELECT d.visible_at FROM duroxide.hidden d ORDER BY d.visible_at LIMIT 1),
-                    (SELECT m.wake_at FROM duroxide.mailbox m WHERE m.wake_at IS NOT NULL
-                        ORDER BY m.wake_at LIMIT 1)),
-                EXISTS (SELECT FROM duroxide.mailbox m WHERE m.head IS NOT NULL)
-                    OR i.name IS NULL AND NOT v_is_new,
+            IF v_pins IS NULL THEN
+                v_pins := array(SELECT p.id FROM duroxide.pin p) || 0;
+            END IF;
+            SELECT (SELECT d.visible_at FROM duroxide.hidden d WHERE d.visible_at >= p_due_from
+                    ORDER BY d.visible_at LIMIT 1),
+                EXISTS (SELECT FROM duroxide.mailbox m
+                    WHERE m.head >= p_from AND m.pin = ANY (v_pins)) OR i.name IS NULL AND NOT v_is_new,
                 EXISTS (SELECT FROM duroxide.kv k WHERE k.instance = v_key),
                 i.name, i.version, i.execution, l.event, l.at
             INTO next_due, v_others, v_has_kv, name, version, execution, last_event, last_event_at
@@ -97,7 +99,7 @@ BEGIN
     END;
     IF v_others AND p_max > 0 THEN
         RETURN QUERY SELECT v_result, false, f.* FROM duroxide.fetch_turns(p_max, p_lock, p_pins,
-            p_known_pins, p_token, p_node, p_now, p_retention, false) f;
+            p_known_pins, p_token, p_node, p_now, p_retention, p_from, p_due_from, false, false) f;
         RETURN;
     END IF;
     result := v_result;
@@ -139,9 +141,9 @@ CREATE FUNCTION duroxide.commit_one(
     w_payloads text[],
     m_kinds smallint[], m_due bigint[], m_payloads text[],
     p_max integer, p_lock bigint, p_any boolean, p_untagged boolean, p_tags text[],
-    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint)
+    p_owner text, p_lease bigint, p_token uuid, p_node bigint, p_now bigint, p_from bigint)
 RETURNS TABLE (
-    result smallint, is_ready boolean,
+    result smallint, ready_from bigint,
     now_ms bigint, next_due bigint, more boolean, seq bigint, token uuid, attempts bigint,
     payload text)
 LANGUAGE plpgsql AS $body$
@@ -260,12 +262,12 @@ BEGIN
                 state = CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END
             FROM (SELECT (SELECT q.seq FROM duroxide.message q
                 WHERE q.instance = p_key ORDER BY q.seq LIMIT 1) AS seq) h
-            WHERE m.instance = p_key RETURNING m.head IS NOT NULL INTO is_ready;
+            WHERE m.instance = p_key RETURNING m.head INTO ready_from;
         END IF;
         IF cardinality(w_payloads) = 1 AND p_max > 0 AND p_untagged
             AND coalesce(w_tags[1], w_sessions[1]) IS NULL THEN
-            SELECT n.is_there, n.due INTO v_others, next_due
-            FROM duroxide.next_work(p_any, p_tags, p_owner, now_ms) n;
+            SELECT n.is_there INTO v_others
+            FROM duroxide.next_work(p_any, p_tags, p_owner, now_ms, p_from) n;
             IF NOT v_others THEN
                 RETURN QUERY
                     INSERT INTO duroxide.work AS w (seq, position, instance, execution, activity,
@@ -273,7 +275,7 @@ BEGIN
                     SELECT s.seq, s.seq, p_key, w_executions[1], w_activities[1], 1,
                         now_ms + p_lock, p_token, p_node, 0, w_payloads[1]
                     FROM (SELECT nextval('duroxide.positions'::regclass) AS seq) s
-                    RETURNING 0::smallint, is_ready, now_ms, next_due, false, w.seq, w.token,
+                    RETURNING 0::smallint, ready_from, now_ms, next_due, false, w.seq, w.token,
                         w.attempts, w.payload;
                 RETURN;
             END IF;
@@ -292,8 +294,8 @@ BEGIN
     END;
     result := coalesce(result, -1);
     IF p_max > 0 THEN
-        RETURN QUERY SELECT result, is_ready, f.* FROM duroxide.fetch_work(p_max, p_lock, p_any,
-            p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, false) f;
+        RETURN QUERY SELECT result, ready_from, f.* FROM duroxide.fetch_work(p_max, p_lock, p_any,
+            p_untagged, p_tags, p_owner, p_lease, p_token, p_node, p_now, p_from, false, NULL) f;
     ELSE
         RETURN NEXT;
     END IF;

@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::error::Failure;
-use crate::lanes::{Catch, FOR_EVER, Fetch, What, Wish};
+use crate::lanes::{BEGINNING, Catch, FOR_EVER, Fetch, Queue, What, Wish};
 use crate::numbers::{attempts_out, span_in};
 use crate::store::Store;
 use crate::text::pack;
@@ -150,6 +150,7 @@ impl Store {
             undecodable.iter().map(|why| pack(&reason(why)).into_owned()).collect();
         let (now, retention) = (self.given_time(), self.retention());
         self.pool.query(BURY, &[&key, &secret, &seqs, &reasons, &now, &retention]).await?;
+        self.floor.lower(Queue::Turns, BEGINNING);
         Ok(())
     }
 

@@ -22,6 +22,7 @@ mod config;
 mod error;
 mod sqlstate;
 mod store;
+mod sweep;
 mod server_clock;
 mod provider;
 mod admin;

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("nodes", include_str!("../migrations/0008_nodes.sql")),
     ("alone", include_str!("../migrations/0009_alone.sql")),
     ("gauges", include_str!("../migrations/0010_gauges.sql")),
+    ("bounds", include_str!("../migrations/0011_bounds.sql")),
 ];
 
 /// Longest name PostgreSQL keeps whole.

@@ -242,9 +242,14 @@ impl Store {
 
     /// There may be something for everybody.
     pub(crate) fn ring_everything(&self) {
-        self.floor.ring(Queue::Turns);
-        self.floor.ring(Queue::Work);
+        self.look_properly(Queue::Turns);
+        self.look_properly(Queue::Work);
         self.board.ring_all();
+    }
+
+    /// There may be something to fetch, ends of locks included.
+    pub(crate) fn look_properly(&self, queue: Queue) {
+        self.floor.expect(queue, tokio::time::Instant::now());
     }
 
     /// The pins as they were known last.

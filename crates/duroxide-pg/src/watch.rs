@@ -12,13 +12,15 @@ use crate::error::PgError;
 use crate::lanes::Queue;
 use crate::news::{Heard, News};
 use crate::store::Store;
+use crate::sweep::sweep_if_due;
+use crate::value::Values;
 
 /// Time at least between notifications: sending one makes other commits of the database wait.
 const BREATH: Duration = Duration::from_millis(5);
 /// Pause after something went wrong.
 const RECOVERY: Duration = Duration::from_millis(200);
 
-const PULSE_CALL: &str = "SELECT * FROM duroxide.pulse($1, $2)";
+const PULSE_CALL: &str = "SELECT * FROM duroxide.pulse($1, $2, $3, $4, $5)";
 
 /// Looks out until the store is closed.
 pub(crate) async fn watch(store: Arc<Store>) {
@@ -34,6 +36,7 @@ pub(crate) async fn watch(store: Arc<Store>) {
         let began = Instant::now();
         if let Err(error) = watch_connected(&store, &mut node).await {
             store.membership.end();
+            store.floor.drop_bounds();
             tracing::debug!(target: "duroxide::providers::postgres", %error, "not listening");
             // Others take what this node holds at their next pulse, unless it is back before.
             let pause = if pulse_interval < began.elapsed() { Duration::ZERO } else { RECOVERY };
@@ -107,7 +110,9 @@ async fn poll(store: &Arc<Store>) {
             () = store.closing.notified() => return,
         }
         let node: Option<i64> = None;
-        match store.pool.query(PULSE_CALL, &[&node, &store.given_time()]).await {
+        let [turns, work, due] = store.floor.bounds();
+        let values: &Values<'_> = &[&node, &store.given_time(), &turns, &work, &due];
+        match store.pool.query(PULSE_CALL, values).await {
             Ok(rows) => {
                 let is_news = note_pulse(store, &rows) | store.floor.was_busy();
                 if store.board.is_watched() {
@@ -117,6 +122,7 @@ async fn poll(store: &Arc<Store>) {
             }
             Err(error) => {
                 tracing::debug!(target: "duroxide::providers::postgres", %error, "no pulse");
+                store.floor.drop_bounds();
                 interval = longest;
             }
         }
@@ -124,12 +130,13 @@ async fn poll(store: &Arc<Store>) {
 }
 
 async fn look_around(
-    store: &Store,
+    store: &Arc<Store>,
     connection: &Connection,
     node: Option<i64>,
 ) -> Result<(), PgError> {
-    let asked = store.pool.ask(connection, PULSE_CALL, &[&node, &store.given_time()]).await;
-    match asked {
+    let [turns, work, due] = store.floor.bounds();
+    let values: &Values<'_> = &[&node, &store.given_time(), &turns, &work, &due];
+    match store.pool.ask(connection, PULSE_CALL, values).await {
         Ok(rows) => {
             note_pulse(store, &rows);
             Ok(())
@@ -143,26 +150,32 @@ async fn look_around(
 }
 
 /// What a look around means for those who wait; whether there is anything for them.
-fn note_pulse(store: &Store, rows: &[Row]) -> bool {
+fn note_pulse(store: &Arc<Store>, rows: &[Row]) -> bool {
     let Some(row) = rows.first() else { return false };
     let now: i64 = row.get("now_ms");
     store.note_time(now);
     store.note_company(0 < row.get::<_, i64>("others"));
     let has_ended = 0 < row.get::<_, i64>("ended");
-    let mut is_news = false;
+    let (mut is_news, mut first_due) = (false, now);
     for (queue, has, due) in
         [(Queue::Turns, "has_turns", "turns_due"), (Queue::Work, "has_work", "work_due")]
     {
         if has_ended || row.get::<_, Option<bool>>(has) == Some(true) {
             is_news = true;
-            store.floor.ring(queue);
-        } else if let Some(due) = row.get::<_, Option<i64>>(due) {
+            store.look_properly(queue);
+        }
+        if let Some(due) = row.get::<_, Option<i64>>(due) {
+            first_due = first_due.min(due);
             let until = u64::try_from(due.saturating_sub(now)).unwrap_or(0);
             let until = Duration::from_millis(until);
             if until <= 2 * store.pool.settings().pulse_interval {
                 store.floor.expect(queue, Instant::now() + until);
             }
         }
+    }
+    if store.given_time().is_none() {
+        store.floor.note_pulse(first_due, row.get("entries"));
+        sweep_if_due(store);
     }
     is_news
 }
@@ -175,6 +188,8 @@ fn listen_to(store: &Store, own: i64, notification: &Notification) {
     if heard.news.company {
         // Somebody came, who may not know of us; or went, and the next pulse tells.
         store.note_company(true);
+        store.look_properly(Queue::Turns);
+        store.look_properly(Queue::Work);
     }
     if heard.news.turns {
         store.floor.ring(Queue::Turns);

@@ -11,7 +11,7 @@ use crate::commit_board::place_of;
 use crate::drafts::{MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::events::{Delta, EventColumns};
-use crate::lanes::{CommitDraft, Lock, Op, Queue};
+use crate::lanes::{BEGINNING, CommitDraft, Lock, Op, Queue};
 use crate::numbers::{id_in, id_out, span_in};
 use crate::store::Store;
 use crate::text::pack;
@@ -170,6 +170,7 @@ impl Store {
             return Err(Refusal::DuplicateEvent { execution_id, event_id }.into());
         }
         self.board.ring(place_of(instance));
+        self.floor.lower(Queue::Turns, BEGINNING);
         self.floor.ring(Queue::Turns);
         Ok(())
     }

@@ -261,7 +261,7 @@ async fn what_a_node_takes_as_soon_as_it_is_there_goes_on_too() {
 async fn what_a_node_takes_after_its_death_goes_on_too() {
     const JOIN: &str = "SELECT join_node(NULL, 'late', NULL)";
     const TAKE: &str = "SELECT key FROM fetch_turns(
-        1, 600000, NULL, 0, gen_random_uuid(), $1, NULL, 1000, false) WHERE key IS NOT NULL";
+        1, 600000, NULL, 0, gen_random_uuid(), $1, NULL, 1000, 0, 0, false, true) WHERE key IS NOT NULL";
     let Some(schema) = TestSchema::new() else { return };
     let config = schema.config();
     let heir = open(&config).await;
@@ -357,7 +357,7 @@ async fn what_a_node_takes_without_its_proof_of_life_is_its_own() {
             stranger.execute(CUT, &[&schema.name()]).await.unwrap();
             taken = take().await;
         }
-        stranger.execute("SELECT pulse(NULL, NULL)", &[]).await.unwrap();
+        stranger.execute("SELECT pulse(NULL, NULL, 0, 0, 0)", &[]).await.unwrap();
         assert!(there.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
         here.commit_turn(&taken.0, commit(None)).await.unwrap();
     }
@@ -391,7 +391,7 @@ async fn r8_145_what_is_taken_from_a_node_that_comes_back_was_no_attempt() {
             held = Some((turn.lock_token, job.1));
         } else if round % 3 == 2 {
             // Others have noticed that it is free.
-            stranger.execute("SELECT advance(now_ms(), 1000)", &[]).await.unwrap();
+            stranger.execute("SELECT advance(now_ms(), 0, true, 1000)", &[]).await.unwrap();
         }
         stranger.execute(RETURN, &[&node]).await.unwrap();
         if let Some((turn, work)) = held {
@@ -497,7 +497,7 @@ async fn r8_145_what_a_node_lost_it_cannot_give_back() {
         let node: i64 = stranger.query_one("SELECT node FROM work", &[]).await.unwrap().get(0);
         stranger.execute(LOSE, &[&node]).await.unwrap();
         if round % 2 == 1 {
-            stranger.execute("SELECT advance(now_ms(), 1000)", &[]).await.unwrap();
+            stranger.execute("SELECT advance(now_ms(), 0, true, 1000)", &[]).await.unwrap();
         }
         if round < 3 {
             let died = "UPDATE {} SET lost = NULL";

@@ -158,7 +158,7 @@ async fn what_is_parked_is_not_read_again() {
          SET enable_hashjoin = off; SET enable_mergejoin = off;
          SET plan_cache_mode = force_generic_plan; BEGIN";
     const FETCH: &str = "SELECT count(seq) FROM fetch_work(1, 1000, true, true, '{}', 'me', 1000,
-         gen_random_uuid(), NULL, 1700000000000, true)";
+         gen_random_uuid(), NULL, 1700000000000, 0, true, 0)";
     const READ: &str = "SELECT sum(idx_tup_fetch + seq_tup_read)::bigint
          FROM pg_stat_xact_user_tables
          WHERE schemaname = current_schema() AND relname IN ('work', 'session')";
@@ -191,7 +191,8 @@ async fn r8_81_a_session_that_is_locked_for_a_moment_is_looked_for_again() {
     store.ack_work_item(&first.unwrap().1, None).await.unwrap();
     store.enqueue_for_worker(bound(2, "s", None)).await.unwrap();
     let fetch = "SELECT seq IS NOT NULL, coalesce(next_due <= now_ms, false)
-         FROM fetch_work(1, 60000, false, true, '{}', 'me', 60000, gen_random_uuid(), NULL, NULL, true)";
+         FROM fetch_work(1, 60000, false, true, '{}', 'me', 60000, gen_random_uuid(), NULL, NULL, 0,
+         true, 0)";
     other.batch_execute("BEGIN; SELECT FROM session FOR UPDATE").await.unwrap();
     let row = client.query_one(fetch, &[]).await.unwrap();
     assert_eq!((row.get(0), row.get(1)), (false, true), "it is there, and can be had soon");

@@ -24,14 +24,15 @@ const HARMLESS: &[(&str, &str)] = &[
     ("note_ids", "brings ids into being, which have no state"),
     ("tree_of", "ids only: a deletion looks again under the lock"),
     ("mailboxes_of_starts", "keys only: a deletion looks again under the lock"),
-    ("next_turn_due", "a time to look, and no more"),
+    ("next_message_due", "a time to look, and no more"),
+    ("first_ended_turn", "a time to look, and no more"),
 ];
 /// The same within a statement: an id's key, times to look, and keys of those to be locked then.
 const HARMLESS_TEXTS: &[&str] = &[
     "SELECT i.key FROM duroxide.instance i WHERE i.id =",
-    "SELECT visible_at FROM duroxide.hidden ORDER BY visible_at LIMIT 1",
-    "SELECT wake_at FROM duroxide.mailbox WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1",
-    "SELECT q.instance FROM duroxide.hidden q WHERE q.visible_at <= p_now AND q.instance <> ALL",
+    "SELECT visible_at FROM duroxide.hidden WHERE visible_at >= p_due_from ORDER BY visible_at LIMIT 1",
+    "SELECT q.instance FROM duroxide.hidden q WHERE q.visible_at >= p_due_from AND q.visible_at <= p_now \
+     AND q.instance <> ALL",
 ];
 /// How the names of the schema's things begin.
 const SCHEMA: &str = "duroxide.";

@@ -14,10 +14,10 @@ use crate::events::EventColumns;
 use crate::numbers::id_in;
 
 const POST: &str = "SELECT * FROM duroxide.post_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-     $12, $13, $14)";
+     $12, $13, $14, $15, $16)";
 const COMMIT: &str = "SELECT * FROM duroxide.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
-     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)";
+     $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41)";
 
 /// An op that may be a common case, and the queue of a look that can be part of the call.
 pub(super) struct Common<'a> {

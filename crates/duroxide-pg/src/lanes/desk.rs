@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::bounds::{BEGINNING, Bounds};
 use super::catch::Catch;
 use super::op::Queue;
 use crate::error::Failure;
@@ -88,6 +89,11 @@ pub(super) struct Desk {
     pub(super) is_dirty: bool,
     /// A look is under way.
     pub(super) is_looking: bool,
+    /// The next look is to see everything that is due by then, ends of locks, too.
+    pub(super) seeks_ended: bool,
+    /// Where looks begin, and the lowest place that became ready since the latest look began.
+    pub(super) from: i64,
+    lowest: i64,
     /// When to look again even if nobody rings.
     pub(super) due: Option<Instant>,
     /// The last look failed, perhaps because of one item: the next one leaves such aside.
@@ -110,6 +116,24 @@ pub(super) struct Look {
     pub(super) secret: Uuid,
     /// Takes one item at most, and leaves aside what cannot be read.
     pub(super) is_careful: bool,
+    /// Looks for locks that have ended, too.
+    pub(super) seeks_ended: bool,
+    /// The place, and the time, before which it does not look.
+    pub(super) from: i64,
+    pub(super) due_from: i64,
+}
+
+impl Look {
+    /// In how many milliseconds what it takes may be free again.
+    pub(super) fn ends_in(&self) -> impl Iterator<Item = i64> {
+        let lease = match &self.fetch.what {
+            What::Work { session: Some(session), .. } => {
+                i64::try_from(session.lock_timeout.as_millis()).ok()
+            }
+            _ => None,
+        };
+        std::iter::once(self.fetch.lock_ms).chain(lease)
+    }
 }
 
 /// What a look came to.
@@ -121,6 +145,8 @@ pub(super) struct Seen {
     pub(super) has_left: bool,
     /// How long until time brings something.
     pub(super) due_in: Duration,
+    /// The place before which it has left nothing that it could have had.
+    pub(super) first: Option<i64>,
 }
 
 /// Pauses between looks for what others have locked: from the first to the longest, doubling.
@@ -131,7 +157,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LOOK_MAX: usize = 256;
 
 impl Desk {
-    pub(super) fn new(id: u64, fetch: Fetch) -> Self {
+    pub(super) fn new(id: u64, fetch: Fetch, from: i64) -> Self {
         let waiting = VecDeque::new();
         Self {
             id,
@@ -139,6 +165,9 @@ impl Desk {
             waiting,
             is_dirty: true,
             is_looking: false,
+            seeks_ended: true,
+            from,
+            lowest: i64::MAX,
             due: None,
             is_careful: false,
             secret: None,
@@ -165,20 +194,39 @@ impl Desk {
         self.due.is_some_and(|due| due <= now)
     }
 
+    /// Time may bring something then.
+    pub(super) fn expect(&mut self, due: Instant) {
+        self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// Something became ready at this place.
+    pub(super) fn lower(&mut self, place: i64) {
+        self.from = place.min(self.from);
+        self.lowest = place.min(self.lowest);
+    }
+
+    /// A look is to be taken again.
+    pub(super) fn look_again(&mut self) {
+        self.is_looking = false;
+        self.is_dirty = true;
+        self.seeks_ended = true;
+    }
+
     /// When somebody has to look at the latest.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.into_iter().chain(self.again).min()
     }
 
     /// A look is over. If it left something, which somebody had locked for a moment, another follows
-    /// soon, and ever later while it comes to nothing.
-    pub(super) fn note(&mut self, seen: &Seen, now: Instant) {
+    /// soon, and ever later while it comes to nothing. If looks are bounded, the next one begins a little
+    /// before what this one found first.
+    pub(super) fn note(&mut self, seen: &Seen, is_bounded: bool, now: Instant) {
         self.is_looking = false;
         self.is_careful = false;
         self.is_dirty |= seen.is_full;
-        let due = now + seen.due_in;
-        if self.due.is_none_or(|before| due < before) {
-            self.due = Some(due);
+        self.expect(now + seen.due_in);
+        if let Some(first) = seen.first.filter(|_| is_bounded && !seen.has_left) {
+            self.from = Bounds::behind(first).min(self.lowest);
         }
         let takes = !seen.rows.is_empty();
         if takes || !seen.has_left {
@@ -194,17 +242,20 @@ impl Desk {
 
     /// The look that is under way comes to nothing: whoever took it is gone. Its secret.
     pub(super) fn interrupt(&mut self) -> Option<Uuid> {
-        if !std::mem::take(&mut self.is_looking) {
+        if !self.is_looking {
             return None;
         }
-        self.is_dirty = true;
+        self.look_again();
         self.secret
     }
 
     /// Begins a look for all who wait.
-    pub(super) fn begin_look(&mut self) -> Look {
+    pub(super) fn begin_look(&mut self, due_from: i64, now: Instant) -> Look {
+        let seeks_ended = self.seeks_ended || self.next_due().is_some_and(|due| due <= now);
         self.is_dirty = false;
         self.is_looking = true;
+        self.seeks_ended = false;
+        self.lowest = i64::MAX;
         self.due = None;
         self.again = None;
         self.waiting.iter_mut().for_each(|fetcher| fetcher.has_looked = true);
@@ -217,6 +268,9 @@ impl Desk {
             max: max.clamp(1, LOOK_MAX),
             secret,
             is_careful: self.is_careful,
+            seeks_ended,
+            from: if self.is_careful { BEGINNING } else { self.from },
+            due_from,
         }
     }
 }
@@ -239,16 +293,17 @@ mod tests {
     use super::*;
 
     fn seen(has_left: bool) -> Seen {
-        Seen { rows: Vec::new(), is_full: false, has_left, due_in: Duration::from_secs(15) }
+        let due_in = Duration::from_secs(15);
+        Seen { rows: Vec::new(), is_full: false, has_left, due_in, first: None }
     }
 
     #[test]
     fn what_others_have_locked_is_looked_for_ever_more_seldom() {
         let fetch = Fetch { lock_ms: 1, what: What::Turns { pins: None } };
-        let (mut desk, now) = (Desk::new(1, fetch), Instant::now());
+        let (mut desk, now) = (Desk::new(1, fetch, BEGINNING), Instant::now());
         let mut wait_after = |has_left| {
-            desk.begin_look();
-            desk.note(&seen(has_left), now);
+            desk.begin_look(BEGINNING, now);
+            desk.note(&seen(has_left), false, now);
             desk.next_due().map_or(0, |due| (due - now).as_millis())
         };
         let pauses: Vec<u128> = (0..10).map(|_| wait_after(true)).collect();

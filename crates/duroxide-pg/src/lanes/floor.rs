@@ -18,7 +18,7 @@ use crate::error::{Failure, PgError};
 pub(crate) struct Floor {
     state: Mutex<State>,
     /// Wakes a lane.
-    lanes: Notify,
+    pub(super) lanes: Notify,
     /// Wakes whoever keeps the time.
     clock: Notify,
     /// Wakes whoever renews locks.
@@ -66,15 +66,6 @@ impl Floor {
     /// There may be something to fetch.
     pub(crate) fn ring(&self, queue: Queue) {
         self.ring_where(|desk| desk.fetch.queue() == queue);
-    }
-
-    /// There will be something to fetch.
-    pub(crate) fn expect(&self, queue: Queue, due: Instant) {
-        let mut state = self.lock();
-        for desk in state.desks.iter_mut().filter(|desk| desk.fetch.queue() == queue) {
-            desk.due = Some(desk.due.map_or(due, |before| before.min(due)));
-        }
-        self.set_alarm(&mut state);
     }
 
     /// Whether anything was done here since the last time this was asked.
@@ -154,6 +145,7 @@ impl Floor {
                     return;
                 }
                 let now = Instant::now();
+                state.pass_time(now);
                 state.alarm = state.next_alarm(now);
                 (state.alarm, state.is_due(now))
             };
@@ -208,8 +200,7 @@ impl Floor {
     pub(super) fn look_again(&self, desk: u64) {
         let mut state = self.lock();
         if let Some(desk) = state.desk(desk) {
-            desk.is_looking = false;
-            desk.is_dirty = true;
+            desk.look_again();
         }
         drop(state);
         self.lanes.notify_one();
@@ -220,8 +211,7 @@ impl Floor {
     pub(super) fn fail_look(&self, look: &Look, error: &PgError, all: bool) {
         let mut state = self.lock();
         let Some(desk) = state.desk(look.desk) else { return };
-        desk.is_looking = false;
-        desk.is_dirty = true;
+        desk.look_again();
         if error.may_be_about_one() && !look.is_careful {
             desk.is_careful = true;
             drop(state);
@@ -240,9 +230,13 @@ impl Floor {
     /// A look was taken: rows go to those who wait, in their order.
     pub(super) fn serve(self: &Arc<Self>, look: &Look, seen: Seen) {
         let mut state = self.lock();
+        if !seen.rows.is_empty() {
+            look.ends_in().for_each(|ms| state.expect_end(look.fetch.queue(), ms));
+        }
+        let is_bounded = state.bounds.is_on();
         let Some(desk) = state.desk(look.desk) else { return };
         let now = Instant::now();
-        desk.note(&seen, now);
+        desk.note(&seen, is_bounded, now);
         let (mut rows, mut served) = (seen.rows, Vec::new());
         while !rows.is_empty() {
             let Some(fetcher) = desk.waiting.pop_front() else { break };
@@ -325,8 +319,10 @@ impl Floor {
             return Guest { floor: Arc::clone(self), desk: 0, id };
         }
         let Wish { fetch, max, deadline, is_content } = wish;
+        state.pass_time(Instant::now());
         let desk = state.desk_for(fetch);
         desk.is_dirty |= !is_content;
+        desk.seeks_ended |= !is_content;
         desk.waiting.push_back(Fetcher { id, max, deadline, has_looked: is_content, reply });
         let guest = Guest { floor: Arc::clone(self), desk: desk.id, id };
         let is_wanted = desk.wants_look(Instant::now());
@@ -351,7 +347,7 @@ impl Floor {
         }
     }
 
-    fn set_alarm(&self, state: &mut State) {
+    pub(super) fn set_alarm(&self, state: &mut State) {
         let due = state.next_alarm(Instant::now());
         if due.is_some_and(|due| state.alarm.is_none_or(|alarm| due < alarm)) {
             state.alarm = due;

@@ -146,6 +146,7 @@ impl Lane {
         if let Err(error) = &result {
             if error.spoils_connection() {
                 self.connection = None;
+                self.store.floor.lower_all();
             }
             if error.is_ambiguous() {
                 let secrets = batch.looks.iter().map(|look| look.secret).collect();
@@ -181,6 +182,8 @@ impl Lane {
     async fn hand_out(&self, batch: Batch, outcome: Outcome) -> Vec<Waiting> {
         let (store, floor) = (&self.store, &self.store.floor);
         floor.conclude(&batch);
+        let is_common = batch.is_common && batch.ops.len() == 1;
+        floor.note_locks(&batch.ops, is_common, outcome.ready_from);
         let left = self.left_by(&batch, &outcome);
         left.iter().for_each(|queue| floor.ring(*queue));
         if let Some(due) = batch.feed.due_in(store.now_ms()) {

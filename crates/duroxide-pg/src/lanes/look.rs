@@ -21,14 +21,18 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The same where time is given by a test, which may let it jump.
 const LONGEST_WAIT_BY_TEST: Duration = Duration::from_millis(50);
 /// The statements of looks.
-const FETCH_TURNS: &str = "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const FETCH_TURNS: &str = "SELECT * FROM duroxide.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8, $9,
+     $10, $11, $12)";
 const FETCH_WORK: &str =
-    "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    "SELECT * FROM duroxide.fetch_work($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+     $12, $13)";
 /// The same for what one item may have made fail.
 const FETCH_TURNS_SINGLY: &str =
-    "SELECT * FROM duroxide.fetch_turns_singly($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    "SELECT * FROM duroxide.fetch_turns_singly($1, $2, $3, $4, $5, $6, $7, $8,
+     $9, $10, $11, $12)";
 const FETCH_WORK_SINGLY: &str =
-    "SELECT * FROM duroxide.fetch_work_singly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    "SELECT * FROM duroxide.fetch_work_singly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+     $12, $13)";
 
 /// A look as a call of its own.
 pub(super) fn look_call<'a>(
@@ -45,7 +49,11 @@ pub(super) fn look_call<'a>(
         (Queue::Work, true) => FETCH_WORK_SINGLY,
     });
     add_look(&mut call, store, queue, Some(look), terms);
-    call.with(is_alone)
+    call.add(is_alone);
+    match queue {
+        Queue::Turns => call.with(look.seeks_ended),
+        Queue::Work => call.with(look.seeks_ended.then_some(look.due_from)),
+    }
 }
 
 /// Adds a look at a queue to the values of a call, or that there is none.
@@ -80,6 +88,10 @@ pub(super) fn add_look<'a>(
     if queue == Queue::Turns {
         call.add(terms.retention);
     }
+    call.add(look.map(|look| look.from));
+    if queue == Queue::Turns {
+        call.add(look.map(|look| look.due_from));
+    }
 }
 
 /// What a look came to; `None` if it has to be taken again.
@@ -94,7 +106,8 @@ pub(super) async fn read_look(
         None => LONGEST_WAIT,
     };
     let Some(first) = rows.first() else {
-        return Some(Seen { rows, is_full: false, has_left: false, due_in: longest });
+        let (is_full, has_left, first) = (false, false, None);
+        return Some(Seen { rows, is_full, has_left, due_in: longest, first });
     };
     let now: i64 = first.get("now_ms");
     store.note_time(now);
@@ -116,7 +129,12 @@ pub(super) async fn read_look(
     let place: Option<i64> = first.get(if is_turns { "key" } else { "seq" });
     let rows = if place.is_some() { rows } else { Vec::new() };
     let is_full = !rows.is_empty() && more == Some(true);
-    Some(Seen { rows, is_full, has_left, due_in })
+    // The place of a turn is that of its first message, or behind it; and so with activities.
+    let first = rows.first().and_then(|first| match is_turns {
+        true => first.get::<_, Vec<i64>>("seqs").first().copied(),
+        false => place,
+    });
+    Some(Seen { rows, is_full, has_left, due_in, first })
 }
 
 /// Whether all, whether those without, and which tags a worker takes.

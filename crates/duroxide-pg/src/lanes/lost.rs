@@ -113,6 +113,7 @@ impl Store {
         if let Err(error) = self.pool.query(FORGET, &[&secrets, &now, &retention]).await {
             return (lost, Some(error));
         }
+        self.floor.lower_all();
         self.floor.ring(Queue::Turns);
         self.floor.ring(Queue::Work);
         let both = lost.into_iter().zip(is_over);

@@ -4,18 +4,21 @@
 //! transaction in one round trip; while it is on its way the next ones gather. A fetch that finds
 //! nothing stays, and rides along with the next transaction that may bring it something.
 //!
-//! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `lane.rs`
+//! Reading order: `op.rs` (what can be asked), `floor.rs`, `state.rs` and `desk.rs` (where it waits), `bounds.rs`
+//! and `ends.rs` (from where and when queues are looked through), `lane.rs`
 //! (who carries it), `blocked.rs` (what somebody
 //! else's lock keeps waiting), `held.rs` (who is answered later), `lost.rs` (whose answers were lost), `transaction.rs` (how), `look.rs`, `alone.rs`, `calls.rs`, `commit.rs` and `commit_columns.rs` (as what).
 
 mod alone;
 mod blocked;
+mod bounds;
 mod call;
 mod calls;
 mod catch;
 mod commit;
 mod commit_columns;
 mod desk;
+mod ends;
 mod floor;
 mod held;
 mod lane;
@@ -29,6 +32,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+pub(crate) use bounds::{BEGINNING, Swept};
 pub(crate) use call::Call;
 pub(crate) use catch::Catch;
 pub(crate) use commit::CommitDraft;

@@ -8,11 +8,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::bounds::BEGINNING;
 use super::call::Call;
 use super::commit::{CommitDraft, Right};
 use super::floor::FOR_EVER;
 use crate::commit_board;
-use crate::drafts::{MessageDraft, WorkDraft};
+use crate::drafts::{self, MessageDraft, WorkDraft};
 use crate::error::Failure;
 use crate::token;
 
@@ -134,6 +135,31 @@ impl Op {
             Self::Abandon { .. } | Self::Renew { .. } => None,
             Self::Enqueue { .. } | Self::QueueWork(_) => None,
         }
+    }
+
+    /// The queue, and the place from which on, it may make something ready that was queued long ago.
+    pub(super) fn gives_back(&self) -> Option<(Queue, i64)> {
+        match self {
+            Self::Abandon { lock, .. } if lock.queue == Queue::Turns => {
+                Some((Queue::Turns, BEGINNING))
+            }
+            Self::Abandon { lock, delay: 0, .. } => Some((Queue::Work, lock.place)),
+            _ => None,
+        }
+    }
+
+    /// In how many milliseconds what it is about can be fetched again, unless something happens before.
+    pub(super) fn ends_in(&self) -> Option<(Queue, i64)> {
+        match self {
+            Self::Renew { lock, extend } => Some((lock.queue, *extend)),
+            Self::Abandon { lock, delay, .. } if *delay != 0 => Some((lock.queue, *delay)),
+            _ => None,
+        }
+    }
+
+    /// Whether it may bring a message that is for nobody, which the next look is to find (R8.28).
+    pub(super) fn may_be_for_nobody(&self) -> bool {
+        matches!(self, Self::Enqueue { message, .. } if message.kind == drafts::Kind::Queue)
     }
 
     /// About how many bytes it sends.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::blocked::Blocked;
+use super::bounds::Bounds;
 use super::desk::{Desk, Fetch, Look};
+use super::ends::Ends;
 use super::held::{Carrier, Held, HeldAnswers};
 use super::lost::Lost;
 use super::op::{Feed, Queue, Waiting};
@@ -31,6 +33,10 @@ pub(super) struct State {
     pub(super) blocked: Blocked,
     pub(super) desks: Vec<Desk>,
     pub(super) held: HeldAnswers,
+    /// Where looks begin.
+    pub(super) bounds: Bounds,
+    /// When locks may end.
+    pub(super) ends: Ends,
     /// Looks that may have taken something nobody got to hear of.
     pub(super) lost: Vec<Lost>,
     pub(super) next_id: u64,
@@ -98,6 +104,7 @@ impl Batch {
 
 impl State {
     pub(super) fn take_batch(&mut self, carrier: Carrier, now: Instant) -> Option<Batch> {
+        self.pass_time(now);
         let mut batch = self.take_timely(now).unwrap_or_else(|| self.take_all(now));
         batch.going_back = batch.ops.iter().filter(|waiting| waiting.reply.is_none()).count();
         self.going_back += batch.going_back;
@@ -111,7 +118,7 @@ impl State {
         if self.ops.is_empty() {
             return None;
         }
-        let looks = self.begin_looks(|desk| desk.is_due(now));
+        let looks = self.begin_looks(|desk| desk.is_due(now), now);
         (!looks.is_empty()).then(|| Batch { looks, ..Batch::default() })
     }
 
@@ -119,13 +126,17 @@ impl State {
     fn take_all(&mut self, now: Instant) -> Batch {
         let mut batch = Batch { ops: self.take_ops(), is_common: true, ..Batch::default() };
         batch.note_feed();
+        // A look sees what goes back with it.
+        let given_back = batch.ops.iter().filter_map(|waiting| waiting.op.gives_back());
+        given_back.for_each(|(queue, place)| self.lower(queue, place));
         let feed = &batch.feed;
-        batch.looks = self.begin_looks(|desk| desk.wants_look(now) || feed.has(desk.fetch.queue()));
+        let is_meant = |desk: &Desk| desk.wants_look(now) || feed.has(desk.fetch.queue());
+        batch.looks = self.begin_looks(is_meant, now);
         batch
     }
 
     /// Begins looks at desks that are meant, as far as they may be looked at now.
-    fn begin_looks(&mut self, is_meant: impl Fn(&Desk) -> bool) -> Vec<Look> {
+    fn begin_looks(&mut self, is_meant: impl Fn(&Desk) -> bool, now: Instant) -> Vec<Look> {
         let mut looks = Vec::new();
         // What goes back in another transaction is not to be missed by a look that is asked for
         // after it, nor what a look holds whose fetchers are all gone.
@@ -138,13 +149,14 @@ impl State {
         };
         let (turns_held, work_held) = (held(Queue::Turns), held(Queue::Work));
         let mut has_session = false;
+        let due_from = self.bounds.due_from();
         for desk in self.desks.iter_mut().filter(|desk| desk.is_open()) {
             let is_held = if desk.fetch.queue() == Queue::Turns { turns_held } else { work_held };
             // One claim of a session waits for another only as the last thing it does.
             let is_second = has_session && desk.fetch.is_of_sessions();
             if !is_held && !is_second && is_meant(desk) {
                 has_session |= desk.fetch.is_of_sessions();
-                looks.push(desk.begin_look());
+                looks.push(desk.begin_look(due_from, now));
             }
         }
         looks.sort_by_key(|look| look.fetch.is_of_sessions());
@@ -198,7 +210,8 @@ impl State {
         }
         let place = self.desks.iter().position(|desk| desk.serves(&fetch)).unwrap_or_else(|| {
             self.next_id += 1;
-            self.desks.push(Desk::new(self.next_id, fetch));
+            let from = self.bounds.begin_for(&fetch);
+            self.desks.push(Desk::new(self.next_id, fetch, from));
             self.desks.len() - 1
         });
         &mut self.desks[place]
@@ -222,7 +235,7 @@ impl State {
     fn next_dues(&self) -> impl Iterator<Item = Instant> {
         let open = self.desks.iter().filter(|desk| desk.is_open());
         let looks = open.filter_map(Desk::next_due);
-        looks.chain(self.held.due())
+        looks.chain(self.held.due()).chain(self.ends.first())
     }
 }
 

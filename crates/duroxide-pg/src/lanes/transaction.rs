@@ -21,8 +21,8 @@ pub(crate) struct Outcome {
     pub(super) verdicts: Vec<Option<Result<(), Failure>>>,
     /// For each look; `None` if it has to be taken again.
     pub(super) seen: Vec<Option<Seen>>,
-    /// Messages came during turns that were committed.
-    pub(super) has_turns: bool,
+    /// Messages came during turns that were committed: the lowest place of their instances.
+    pub(super) ready_from: Option<i64>,
     /// It is done, and may not be on the disk.
     pub(super) is_held: bool,
     /// How many connections there had been before it was asked for: these are older than it.
@@ -49,11 +49,16 @@ impl Batch {
                 takes_plain && !self.feed.is_odd_work
             }
         };
+        let reaches = |look: &Look| match queue {
+            Queue::Turns => outcome.ready_from.is_none_or(|place| look.from <= place),
+            Queue::Work => true,
+        };
         let takes_all = |(look, seen): (&Look, &Option<Seen>)| {
-            admits_all(&look.fetch.what) && seen.as_ref().is_some_and(|seen| !seen.is_full)
+            let is_full = seen.as_ref().is_none_or(|seen| seen.is_full);
+            admits_all(&look.fetch.what) && reaches(look) && !is_full
         };
         let of_queue = |(look, _): &(&Look, &Option<Seen>)| look.fetch.queue() == queue;
-        let has_more = queue == Queue::Turns && outcome.has_turns;
+        let has_more = queue == Queue::Turns && outcome.ready_from.is_some();
         (has_more || self.feed.has(queue))
             && !self.looks.iter().zip(&outcome.seen).filter(of_queue).any(takes_all)
     }
@@ -100,13 +105,13 @@ async fn transact_alone(
 
     let rows = answers.drain(..own).next().unwrap_or_default();
     let verdicts = batch.ops.iter().map(|only| common_verdict(&only.op, &rows)).collect();
-    let has_turns = queue == Queue::Work && rows.iter().any(is_ready);
+    let ready_from = rows.first().filter(|_| queue == Queue::Work).and_then(ready_from);
     let is_held = queue == Queue::Turns && rows.iter().any(|row| row.get("is_held"));
     if let Some(place) = inner {
         answers.insert(place, rows);
     }
     let seen = read_looks(store, connection, batch, answers.into_iter()).await;
-    Ok(Outcome { verdicts, seen, has_turns, is_held, connections: 0 })
+    Ok(Outcome { verdicts, seen, ready_from, is_held, connections: 0 })
 }
 
 async fn transact_many(
@@ -147,7 +152,7 @@ async fn transact_many(
         answers.next();
     }
     let mut result: Vec<Option<Result<(), Failure>>> = batch.ops.iter().map(|_| None).collect();
-    let (mut has_turns, mut inner_rows) = (false, Vec::new());
+    let (mut made_ready, mut inner_rows) = (None, Vec::new());
     for (kind, places, ops) in &groups {
         let rows = answers.next().unwrap_or_default();
         for (place, verdict) in places.iter().zip(verdicts(*kind, ops, &rows)) {
@@ -155,7 +160,7 @@ async fn transact_many(
         }
         if *kind == Kind::Commit {
             let mut rows = rows.into_iter();
-            has_turns = rows.next().as_ref().is_some_and(are_ready);
+            made_ready = rows.next().as_ref().and_then(ready_from);
             inner_rows = rows.collect();
         }
     }
@@ -164,7 +169,8 @@ async fn transact_many(
         answers.insert(place, inner_rows);
     }
     let seen = read_looks(store, connection, batch, answers.into_iter()).await;
-    Ok(Outcome { verdicts: result, seen, has_turns, is_held: false, connections: 0 })
+    let ready_from = made_ready;
+    Ok(Outcome { verdicts: result, seen, ready_from, is_held: false, connections: 0 })
 }
 
 /// A look at activities is part of the commits, which may bring some.
@@ -174,7 +180,7 @@ fn inner_look(batch: &Batch, groups: &[Group<'_>]) -> Option<usize> {
 }
 
 fn can_be_inner(look: &Look, queue: Queue) -> bool {
-    look.fetch.queue() == queue && !look.is_careful
+    look.fetch.queue() == queue && !look.is_careful && !look.seeks_ended
 }
 
 async fn read_looks(
@@ -195,12 +201,8 @@ fn others_than(inner: Option<usize>, looks: &[Look]) -> impl Iterator<Item = &Lo
     looks.iter().enumerate().filter(move |(place, _)| Some(*place) != inner).map(|(_, look)| look)
 }
 
-fn is_ready(row: &Row) -> bool {
-    row.get::<_, Option<bool>>("is_ready") == Some(true)
-}
-
-fn are_ready(row: &Row) -> bool {
-    row.get::<_, Vec<bool>>("are_ready").contains(&true)
+fn ready_from(row: &Row) -> Option<i64> {
+    row.get("ready_from")
 }
 
 /// Ops of one kind, with their places in the batch.

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // Each test binary uses a part.
 
 pub(crate) mod reuse;
+pub(crate) mod told;
 pub(crate) mod words;
 
 use std::sync::atomic::{AtomicU32, Ordering};
