@@ -233,13 +233,16 @@ BEGIN
 END
 $body$;
 
--- Where a timer is that is held back and was never fetched.
+-- Where a timer is that is held back and was never fetched. Both columns are compared together, so that
+-- only the index of an instance's messages does: the one by time holds the timers of all.
 CREATE FUNCTION duroxide.held_back(p_key bigint, p_due bigint, p_payload text)
 RETURNS TABLE (visible_at bigint, seq bigint)
 LANGUAGE sql STABLE AS $body$
     SELECT q.visible_at, q.seq FROM duroxide.hidden q
-    WHERE q.instance = p_key AND q.visible_at >= p_due AND q.attempts = 0 AND q.payload = p_payload
-    ORDER BY q.visible_at, q.seq LIMIT 1
+    WHERE (q.instance, q.visible_at) >= (p_key, p_due)
+    AND (q.instance, q.visible_at) <= (p_key, 9223372036854775807)
+    AND q.attempts = 0 AND q.payload = p_payload
+    ORDER BY q.instance, q.visible_at LIMIT 1
 $body$;
 
 -- Takes timers out, and puts their instances under locks that the commit uses up.

@@ -152,12 +152,19 @@ $body$;
 CREATE FUNCTION duroxide.pulse(
     p_node bigint, p_now bigint, p_turns_from bigint, p_work_from bigint, p_due_from bigint,
     OUT now_ms bigint, OUT others bigint, OUT ended bigint, OUT has_turns boolean,
-    OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint, OUT entries bigint)
+    OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint, OUT entries bigint,
+    OUT sizes bigint[])
 LANGUAGE plpgsql AS $body$
 #variable_conflict use_column
 DECLARE
     v_id bigint;
 BEGIN
+    sizes := array(
+        SELECT pg_relation_size(t.id) FROM unnest(ARRAY['duroxide.instance'::regclass,
+            'duroxide.execution'::regclass, 'duroxide.history'::regclass,
+            'duroxide.mailbox'::regclass, 'duroxide.message'::regclass, 'duroxide.hidden'::regclass,
+            'duroxide.work'::regclass, 'duroxide.session'::regclass, 'duroxide.kv'::regclass,
+            'duroxide.kv_delta'::regclass]) WITH ORDINALITY t(id, n) ORDER BY t.n);
     now_ms := coalesce(p_now, duroxide.now_ms());
     others := 0;
     ended := 0;

@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     number: u64,
     /// `None` behind a pooler, where nothing outlives a transaction.
     prepared: Option<Mutex<HashMap<&'static str, Statement>>>,
+    /// The generation of its plans.
+    plans: AtomicU64,
 }
 
 impl Connection {
@@ -69,9 +71,10 @@ impl Connection {
         connected.unwrap_or(Err(PgError::Timeout)).map_err(|error| error.at(&target.place()))
     }
 
-    pub(crate) fn new(client: Client, through_pooler: bool) -> Self {
+    pub(crate) fn new(client: Client, through_pooler: bool, generation: u64) -> Self {
         let number = OPENED.fetch_add(1, Ordering::SeqCst);
-        Self { client, number, prepared: (!through_pooler).then(Mutex::default) }
+        let prepared = (!through_pooler).then(Mutex::default);
+        Self { client, number, prepared, plans: AtomicU64::new(generation) }
     }
 
     /// Those opened later have higher ones.
@@ -87,6 +90,15 @@ impl Connection {
     /// Whether it is of use.
     pub(crate) fn is_open(&self) -> bool {
         !self.client.is_closed()
+    }
+
+    /// Has the server make plans anew if they are of an earlier generation. Behind a pooler the next
+    /// statement may have another connection of the server: there plans last as long as the pooler lets them.
+    pub(crate) async fn renew_plans(&self, generation: u64) -> Result<(), PgError> {
+        if self.prepared.is_some() && self.plans.swap(generation, Ordering::AcqRel) < generation {
+            self.command("DISCARD PLANS").await?;
+        }
+        Ok(())
     }
 
     /// Runs a statement, as a transaction that starts with `begin` if there is one; its rows. How long that

@@ -46,6 +46,7 @@ mod text;
 mod numbers;
 mod schema;
 mod pool;
+mod plans;
 mod connection;
 mod value;
 mod door;

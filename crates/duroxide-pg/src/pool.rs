@@ -13,6 +13,7 @@ use crate::door::Door;
 use crate::driver::Driver;
 use crate::error::PgError;
 use crate::lanes::Call;
+use crate::plans::Plans;
 use crate::schema::Schema;
 use crate::target::{LANE_SETTINGS, Target, lock_wait, pinned};
 use crate::value::Values;
@@ -37,6 +38,7 @@ pub(crate) struct Pool {
     /// How one of a single statement begins where nothing outlives a transaction.
     begin_alone: String,
     idle: Mutex<Vec<Connection>>,
+    plans: Plans,
     permits: Semaphore,
     /// Those who change things wait for rows, and are not to keep the readers waiting.
     admin_permits: Semaphore,
@@ -77,6 +79,7 @@ impl Pool {
             permits: Semaphore::new(readers),
             admin_permits: Semaphore::new(readers - 1),
             idle: Mutex::default(),
+            plans: Plans::default(),
             settings,
         })
     }
@@ -89,6 +92,11 @@ impl Pool {
     /// The store's own thread.
     pub(crate) fn driver(&self) -> &Driver {
         &self.driver
+    }
+
+    /// Whether plans are still good.
+    pub(crate) fn plans(&self) -> &Plans {
+        &self.plans
     }
 
     /// The settings of the store.
@@ -136,6 +144,7 @@ impl Pool {
         begin: Option<&str>,
         calls: &[Call<'_>],
     ) -> Result<Vec<Vec<Row>>, PgError> {
+        connection.renew_plans(self.plans.generation()).await?;
         connection.pipeline(&self.schema, begin, calls, self.settings.statement_timeout).await
     }
 
@@ -147,7 +156,10 @@ impl Pool {
         values: &Values<'_>,
     ) -> Result<Vec<Row>, PgError> {
         let begin = self.settings.through_pooler.then_some(self.begin_alone.as_str());
-        let asked = connection.query(&self.schema, begin, sql, values);
+        let asked = async {
+            connection.renew_plans(self.plans.generation()).await?;
+            connection.query(&self.schema, begin, sql, values).await
+        };
         let limit = self.settings.statement_timeout + GRACE;
         tokio::time::timeout(limit, asked).await.unwrap_or(Err(PgError::Timeout))
     }
@@ -214,7 +226,7 @@ impl Pool {
     }
 
     fn connection(&self, client: Client) -> Connection {
-        Connection::new(client, self.settings.through_pooler)
+        Connection::new(client, self.settings.through_pooler, self.plans.generation())
     }
 
     fn put(&self, connection: Connection) {

@@ -154,6 +154,7 @@ fn note_pulse(store: &Arc<Store>, rows: &[Row]) -> bool {
     let Some(row) = rows.first() else { return false };
     let now: i64 = row.get("now_ms");
     store.note_time(now);
+    store.pool.plans().note_sizes(row.get("sizes"));
     store.note_company(0 < row.get::<_, i64>("others"));
     let has_ended = 0 < row.get::<_, i64>("ended");
     let (mut is_news, mut first_due) = (false, now);
