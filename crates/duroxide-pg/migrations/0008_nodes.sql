@@ -145,10 +145,20 @@ BEGIN
 END
 $body$;
 
+-- How large the tables are, in bytes: plans are made for tables of a size.
+CREATE FUNCTION duroxide.table_sizes() RETURNS bigint[]
+LANGUAGE sql VOLATILE AS $body$
+    SELECT array_agg(pg_relation_size(t.id) ORDER BY t.n)
+    FROM unnest(ARRAY['duroxide.instance'::regclass, 'duroxide.execution'::regclass,
+        'duroxide.history'::regclass, 'duroxide.mailbox'::regclass, 'duroxide.message'::regclass,
+        'duroxide.hidden'::regclass, 'duroxide.work'::regclass, 'duroxide.session'::regclass,
+        'duroxide.kv'::regclass, 'duroxide.kv_delta'::regclass]) WITH ORDINALITY t(id, n)
+$body$;
+
 -- Looks around: ends nodes that are gone, tells whether there are others, whether there is anything to
 -- fetch, and when time brings something; ends of locks if that is before the pulse after the next. Places
 -- and times before `p_turns_from`, `p_work_from` and `p_due_from` are left out (see 0011). entries: so many
--- of indexes had to be read.
+-- of indexes had to be read. sizes: of the tables.
 CREATE FUNCTION duroxide.pulse(
     p_node bigint, p_now bigint, p_turns_from bigint, p_work_from bigint, p_due_from bigint,
     OUT now_ms bigint, OUT others bigint, OUT ended bigint, OUT has_turns boolean,
@@ -159,12 +169,7 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_id bigint;
 BEGIN
-    sizes := array(
-        SELECT pg_relation_size(t.id) FROM unnest(ARRAY['duroxide.instance'::regclass,
-            'duroxide.execution'::regclass, 'duroxide.history'::regclass,
-            'duroxide.mailbox'::regclass, 'duroxide.message'::regclass, 'duroxide.hidden'::regclass,
-            'duroxide.work'::regclass, 'duroxide.session'::regclass, 'duroxide.kv'::regclass,
-            'duroxide.kv_delta'::regclass]) WITH ORDINALITY t(id, n) ORDER BY t.n);
+    sizes := duroxide.table_sizes();
     now_ms := coalesce(p_now, duroxide.now_ms());
     others := 0;
     ended := 0;
