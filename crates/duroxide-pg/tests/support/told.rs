@@ -14,13 +14,15 @@ const NOTE: &str = "
     CREATE FUNCTION pulse(
         p_node bigint, p_now bigint, p_turns_from bigint, p_work_from bigint, p_due_from bigint,
         OUT now_ms bigint, OUT others bigint, OUT ended bigint, OUT has_turns boolean,
-        OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint, OUT entries bigint)
+        OUT has_work boolean, OUT turns_due bigint, OUT work_due bigint, OUT entries bigint,
+        OUT sizes bigint[])
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
     BEGIN
         -- Of the first node; the others have none.
         UPDATE told SET (turns, work, due) = (p_turns_from, p_work_from, p_due_from)
         WHERE p_node = (SELECT min(n.id) FROM node n WHERE n.gone_at IS NULL AND n.name = 'told');
-        SELECT r.* INTO now_ms, others, ended, has_turns, has_work, turns_due, work_due, entries
+        SELECT r.* INTO now_ms, others, ended, has_turns, has_work, turns_due, work_due, entries,
+            sizes
         FROM real_pulse(p_node, p_now, p_turns_from, p_work_from, p_due_from) r;
     END $$";
 
