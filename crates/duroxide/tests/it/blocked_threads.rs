@@ -11,9 +11,10 @@ use duroxide::providers::memory::{LockSnapshot, MemoryProvider};
 use duroxide::runtime::Runtime;
 use duroxide::runtime::registry::ActivityRegistry;
 use duroxide::{Client, OrchestrationRegistry, RuntimeOptions};
+use tokio::sync::Notify;
 
 use crate::support::logs::listen;
-use crate::support::world_on;
+use crate::support::{world, world_on};
 
 /// Locks of turns, activities and sessions; they are renewed after three seconds, which leaves a busy
 /// machine three more.
@@ -202,4 +203,51 @@ fn r7_127_a_store_is_let_go_when_the_tokio_runtime_is_dropped() {
     let runtime = tokio.block_on(Runtime::start_with_store(provider, activities, orchestrations));
     drop((tokio, runtime));
     block_until(|| Arc::strong_count(&store) == 1);
+}
+
+/// An activity that blocks a thread until another one has run.
+async fn others_run_beside_a_blocked_thread(store: Arc<dyn Provider>) {
+    let (begun, runs) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (blocks, blocked_until, run) = (Arc::clone(&begun), Arc::clone(&runs), Arc::clone(&runs));
+    let world = world()
+        .through(|_| store)
+        .activity("Block", move |_, round| {
+            let (blocks, runs) = (Arc::clone(&blocks), Arc::clone(&blocked_until));
+            async move {
+                blocks.notify_one();
+                let round: usize = round.parse().unwrap();
+                block_until(|| round < runs.load(Ordering::SeqCst));
+                Ok(String::new())
+            }
+        })
+        .activity("Run", move |_, _| {
+            run.fetch_add(1, Ordering::SeqCst);
+            async { Ok(String::new()) }
+        })
+        .orchestration("Main", |ctx, input: String| async move {
+            let (name, round) = input.split_once(' ').unwrap();
+            ctx.schedule_activity(name, round).await
+        })
+        .start()
+        .await;
+    for round in 0..10 {
+        world.begin(&format!("block {round}"), "Main", &format!("Block {round}")).await;
+        begun.notified().await;
+        world.begin(&format!("run {round}"), "Main", &format!("Run {round}")).await;
+        world.output(&format!("run {round}")).await;
+        world.output(&format!("block {round}")).await;
+    }
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r7_29_an_activity_that_blocks_one_of_two_threads_holds_up_no_other() {
+    others_run_beside_a_blocked_thread(Arc::new(MemoryProvider::new())).await;
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r7_29_an_activity_that_blocks_one_of_two_threads_holds_up_no_other_in_sqlite() {
+    let store = duroxide::providers::sqlite::SqliteProvider::new_in_memory().await.unwrap();
+    others_run_beside_a_blocked_thread(Arc::new(store)).await;
 }

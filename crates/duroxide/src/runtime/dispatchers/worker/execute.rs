@@ -64,10 +64,21 @@ pub(super) enum Ended {
 }
 
 impl Dispatcher {
+    /// Lets the slot that was woken to fetch next do so before an activity that may block this thread
+    /// (R7.29).
+    async fn let_others_fetch(&self, item: &WorkItem) {
+        if let WorkItem::ActivityExecute { name, .. } = item
+            && !self.short.contains(name)
+        {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// One fetched activity, from admission until its code has ended. What is left to be stored is
     /// returned; an activity of a session is completed here, since the next one of its session must
     /// not begin before (R7.70).
     pub(super) async fn process(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
+        self.let_others_fetch(&fetched.item).await;
         let began = Instant::now();
         let suspect = match self.begin(&fetched).await {
             Ok(suspect) => suspect,
@@ -116,6 +127,7 @@ impl Dispatcher {
         };
         let took = began.elapsed();
         self.ahead.learn(took);
+        self.short.learn(&work.name, took);
         let finished = Finished { work, ended, took };
         if session.is_none() {
             return Some(finished);

@@ -2,6 +2,7 @@
 
 mod slot;
 mod ahead;
+mod short;
 mod sessions;
 mod execute;
 mod complete;
@@ -18,6 +19,7 @@ use crate::runtime::reasons::Reasons;
 
 use ahead::Ahead;
 use sessions::Sessions;
+use short::ShortActivities;
 
 pub(crate) use ahead::pass_on_in_time;
 pub(crate) use sessions::SessionLeases;
@@ -33,6 +35,7 @@ pub(crate) struct Dispatcher {
     lead: Lead,
     sessions: Arc<Sessions>,
     ahead: Ahead,
+    short: ShortActivities,
     /// As many permits as activities may run at a time.
     running: Arc<Semaphore>,
     /// As many permits as results may wait for the store.
@@ -53,7 +56,18 @@ impl Dispatcher {
         let results = Arc::new(Semaphore::new(RESULTS_MAX));
         let (lead, sessions) = (Lead::new(), Arc::<Sessions>::default());
         let ahead = Ahead::new(node.options.worker_concurrency, node.options.worker_lock_timeout);
-        let reasons = Reasons::default();
-        Arc::new(Self { node, leases, lead, sessions, ahead, running, results, turns, reasons })
+        let (short, reasons) = (ShortActivities::default(), Reasons::default());
+        Arc::new(Self {
+            node,
+            leases,
+            lead,
+            sessions,
+            ahead,
+            short,
+            running,
+            results,
+            turns,
+            reasons,
+        })
     }
 }
