@@ -272,6 +272,7 @@ async fn r7_69_a_session_too_many_is_given_back_and_the_attempt_undone() {
     door.open();
     world.run("first", "Main", "a").await;
     told.recv().await.unwrap();
+    sleep(seconds(1)).await; // The other asks for sessions again.
     world.begin("m", "Main", "a,b").await; // Both are fetched before either is counted.
     told.recv().await.unwrap();
     sleep(seconds(10)).await;

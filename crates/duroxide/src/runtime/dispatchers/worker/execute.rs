@@ -64,21 +64,10 @@ pub(super) enum Ended {
 }
 
 impl Dispatcher {
-    /// Lets the slot that was woken to fetch next do so before an activity that may block this thread
-    /// (R7.29).
-    async fn let_others_fetch(&self, item: &WorkItem) {
-        if let WorkItem::ActivityExecute { name, .. } = item
-            && !self.short.contains(name)
-        {
-            tokio::task::yield_now().await;
-        }
-    }
-
     /// One fetched activity, from admission until its code has ended. What is left to be stored is
     /// returned; an activity of a session is completed here, since the next one of its session must
     /// not begin before (R7.70).
     pub(super) async fn process(&self, fetched: Fetched, worker_id: &str) -> Option<Finished> {
-        self.let_others_fetch(&fetched.item).await;
         let began = Instant::now();
         let suspect = match self.begin(&fetched).await {
             Ok(suspect) => suspect,
@@ -121,13 +110,18 @@ impl Dispatcher {
             self.complete_poisoned(work).await;
             return None;
         }
+        if !self.short.contains(&work.name) {
+            // The slot that was woken to fetch next does so before this thread may be blocked (R7.29).
+            tokio::task::yield_now().await;
+        }
+        let runs_since = Instant::now();
         let Some(ended) = self.execute_watched(&work, suspect).await else {
             self.back_off_unregistered(&work).await;
             return None;
         };
         let took = began.elapsed();
         self.ahead.learn(took);
-        self.short.learn(&work.name, took);
+        self.short.learn(&work.name, runs_since.elapsed());
         let finished = Finished { work, ended, took };
         if session.is_none() {
             return Some(finished);
