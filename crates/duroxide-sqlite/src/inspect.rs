@@ -1,4 +1,4 @@
-//! A look at a file before anything touches it: what is not ours, or damaged, stays as it is.
+//! A look at a file before anything touches it: one of another program, or damaged, stays as it is.
 //!
 //! A file without a log is read as if it could never change: no lock is taken, nothing is made beside
 //! it. One with a log is first read without it, which tells strangers and newer versions, then with
@@ -36,14 +36,14 @@ pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
         let (verdict, state) = look(path, create);
         let Err(error) = verdict else { return Ok(()) };
         let seen = (error.clone(), state);
-        // Seen twice, with nothing changed between: it is not somebody else at work.
+        // Seen twice, with nothing changed between: it is not another process at work.
         if before.as_ref() == Some(&seen) {
             return Err(error);
         }
         before = Some(seen);
         std::thread::sleep(PAUSE);
     }
-    // Somebody is at work all the time: then with all the locks that takes.
+    // Another process is at work all the time: then with all the locks that takes.
     match examine(path, create)? {
         Some(file) if 0 < file.len() => open_reader(path).and_then(|c| check(path, &c, None)),
         _ => Ok(()),

@@ -52,8 +52,8 @@ impl Op for FetchWork {
             let is_bound = found.session.is_some();
             let is_tried = 0 < found.attempts && position != seq;
             if !all.is_empty() {
-                // Whose lock ended without its holder comes alone (R8.146), and all together is
-                // bounded (R8.147).
+                // An activity whose last lock ended without an answer comes alone (R8.146), and all
+                // together is bounded (R8.147).
                 if is_tried || room < found.bytes() {
                     break;
                 }
@@ -164,7 +164,7 @@ impl FetchWork {
     }
 }
 
-/// The oldest fetchable activity of sessions that this owner has, or nobody (R8.81).
+/// The oldest fetchable activity of sessions that this owner holds or, for `None`, no owner (R8.81).
 fn oldest_in_sessions(c: Db<'_>, holder: Option<&str>, tags: &Tags<'_>) -> Sql<Option<Place>> {
     let mut oldest = None;
     let mut offer = |place: Option<Place>| oldest = oldest.into_iter().chain(place).min();

@@ -86,7 +86,7 @@ pub(crate) fn create(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<
         ],
     )?;
     if made == 0 {
-        // Somebody else was expected to be the parent, or nobody.
+        // Noted with another parent, or with none.
         let sql = "UPDATE instances SET parent = ?2 WHERE key = ?1 AND parent IS NOT ?2";
         if 0 < run(c, sql, params![key, identity.parent])? {
             return create(c, key, identity, pin);
@@ -174,8 +174,8 @@ pub(crate) struct Candidate {
     pub(crate) is_wanted: bool,
 }
 
-/// So many instances behind a key, in the order of their keys: those whose current execution ended
-/// before a time are wanted, or all that exist for users.
+/// So many instances behind a key, in the order of their keys: wanted are the ones whose current
+/// execution ended before a time, or all that exist for users.
 pub(crate) fn behind(
     c: Db<'_>,
     key: i64,

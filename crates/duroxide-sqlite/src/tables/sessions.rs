@@ -14,7 +14,7 @@ pub(crate) struct Claim<'a> {
     pub(crate) until: u64,
 }
 
-/// Claims or refreshes a session (R8.82). Its activities are told if it changes hands.
+/// Claims or refreshes a session (R8.82); writes a new owner to its activities.
 pub(crate) fn mark_delivered(c: Db<'_>, session: &str, mark_delivered: Claim<'_>) -> Sql<()> {
     let holder =
         first(c, "SELECT owner FROM sessions WHERE id = ?1 AND NOT lapsed", [session], |row| {

@@ -1,4 +1,4 @@
-//! An operation on its way through the writer, with the one who waits for it.
+//! An operation on its way through the writer, with the caller that waits for it.
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ pub(crate) trait QueuedOp: Send {
     fn waits_for(&self, queue: Queue) -> bool {
         self.patience().is_some_and(|patience| patience.queue == queue)
     }
-    /// Whether nobody waits for it any more.
+    /// Whether its caller has stopped waiting for it.
     fn is_abandoned(&self) -> bool;
     /// Tells the caller, after the commit. If the caller is gone, what puts that right.
     fn answer(self: Box<Self>) -> Vec<Box<dyn QueuedOp>>;
@@ -57,12 +57,12 @@ pub(crate) type Answer<T> = Result<T, Failure>;
 struct Pending<O: Op> {
     op: O,
     patience: Option<Patience>,
-    /// `None` for operations of our own.
+    /// `None` for operations whose result no caller awaits.
     reply: Option<oneshot::Sender<Answer<O::Output>>>,
     outcome: Option<Answer<O::Output>>,
 }
 
-/// An operation whose answer somebody waits for.
+/// An operation whose answer a caller awaits.
 pub(crate) fn with_reply<O: Op>(
     op: O,
     patience: Option<Patience>,
@@ -71,7 +71,7 @@ pub(crate) fn with_reply<O: Op>(
     (Box::new(Pending { op, patience, reply: Some(reply), outcome: None }), answer)
 }
 
-/// An operation nobody waits for.
+/// An operation whose result no caller awaits.
 pub(crate) fn without_reply<O: Op>(op: O) -> Box<dyn QueuedOp> {
     Box::new(Pending { op, patience: None, reply: None, outcome: None })
 }

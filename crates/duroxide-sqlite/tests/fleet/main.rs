@@ -65,7 +65,7 @@ fn who_waits_in_another_process_hears_of_the_end_at_once() {
     company::who_waits_in_another_process_hears_of_the_end_at_once(&SQLITE);
 }
 
-// Nobody is told that the file is busy, neither clients nor the runtimes.
+// Neither a client nor a runtime is told that the file is busy.
 #[test]
 fn four_busy_processes_do_not_get_in_each_others_way() {
     let _turn = alone();
@@ -84,14 +84,14 @@ fn a_restarted_process_takes_up_what_it_held_before_its_leases_end() {
     takeover::by_a_new_process(&SQLITE, ROUNDS);
 }
 
-// R8.81: a session belongs to nobody once its owner is dead, also between two activities.
+// R8.81: a session has no owner once its owner is dead, also between two activities.
 #[test]
 fn a_session_without_work_in_hand_changes_hands_too() {
     let _turn = alone();
     takeover::of_a_session(&SQLITE, ROUNDS);
 }
 
-// R8.40, R8.41: of two who have a turn, the one whose lock holds commits it.
+// R8.40, R8.41: of two processes that have a turn, the one whose lock is valid commits it.
 #[test]
 fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
     let _turn = alone();
