@@ -1,5 +1,6 @@
 //! What is polled when: wakers, joins, and what other libraries put between durable futures (R3.5,
-//! R3.124, R3.130). Every case is also replayed after each turn, cold, and lived again by code that is kept.
+//! R3.124, R3.130). Every case is also replayed after each turn, cold, and run again by code that is
+//! kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
