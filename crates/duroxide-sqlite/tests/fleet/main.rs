@@ -60,9 +60,9 @@ fn a_timer_outlives_the_process_that_set_it() {
 
 // R6.34: it need not poll for commits of other processes, the store looks out for them.
 #[test]
-fn who_waits_in_another_process_hears_of_the_end_at_once() {
+fn a_client_in_another_process_is_told_of_the_end_at_once() {
     let _turn = alone();
-    company::who_waits_in_another_process_hears_of_the_end_at_once(&SQLITE);
+    company::a_client_in_another_process_is_told_of_the_end_at_once(&SQLITE);
 }
 
 // Neither a client nor a runtime is told that the file is busy.
@@ -114,14 +114,14 @@ fn r6_68_names_are_used_again_while_workers_are_killed() {
 
 // R7.28: what may have ended its process runs alone.
 #[test]
-fn who_ends_its_process_harms_nobody_else() {
+fn code_that_ends_its_process_harms_no_other_instance() {
     let _turn = alone();
-    killers::who_ends_its_process_harms_nobody_else(&SQLITE);
+    killers::code_that_ends_its_process_harms_no_other_instance(&SQLITE);
 }
 
 // R8.146: what was tried is handed out alone, and behind what was not.
 #[test]
-fn r8_146_processes_that_end_at_once_harm_nobody() {
+fn r8_146_processes_that_end_at_once_harm_no_instance() {
     let _turn = alone();
-    killers::processes_that_end_at_once_harm_nobody(&SQLITE);
+    killers::processes_that_end_at_once_harm_no_instance(&SQLITE);
 }
