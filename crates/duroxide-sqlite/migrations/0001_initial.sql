@@ -30,7 +30,7 @@ CREATE TABLE pins (
 );
 
 -- Everything that has a name. An instance exists for users from the commit that gives it an
--- orchestration (name, version); before, it is only a name that messages or work speak of.
+-- orchestration (name, version); before, it is only a name that messages or work refer to.
 CREATE TABLE instances (
     key         INTEGER PRIMARY KEY,
     id          TEXT NOT NULL UNIQUE,

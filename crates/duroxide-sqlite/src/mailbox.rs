@@ -100,7 +100,7 @@ pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
     Ok(())
 }
 
-/// Gives up the messages of instances that only queue messages speak of (R8.28), once in a
+/// Gives up the messages of instances that only queue messages refer to (R8.28), once in a
 /// transaction.
 pub(crate) fn dead_letter_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.has_dead_lettered, true) {
@@ -203,7 +203,7 @@ fn deliver(
     match mailbox {
         // It is looked at when the lock is used up or given back.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
-        // It waits with the others.
+        // The message waits with the others.
         Some(mailbox) if mailbox.state == State::Waiting => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {
             let place = mailbox.place(seq);
@@ -242,7 +242,7 @@ fn put_judged(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i6
     mailboxes::put(tx.connection, instance.key, &mailbox)
 }
 
-/// Removes a mailbox that is empty, and the name with it if nothing else speaks of it.
+/// Removes a mailbox that is empty, and the name with it if nothing else refers to it.
 fn forget(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     mailboxes::delete(tx.connection, key)?;
     if instances::delete_if_mere_name(tx.connection, key)? {

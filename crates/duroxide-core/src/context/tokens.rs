@@ -167,7 +167,7 @@ impl Tokens {
         slots.filter_map(|slot| Some((slot.operation, slot.event_id?)))
     }
 
-    /// Takes them, ascending: each is told once, so that a turn does not pay for the drops of all
+    /// Takes them, ascending: each is reported once, so that a turn does not pay for the drops of all
     /// turns before it.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Operation, u64)> {
         let mut dropped: Vec<(Operation, u64)> = self.dropped().collect();

@@ -76,7 +76,7 @@ pub(crate) trait Op: Send + 'static {
         true
     }
 
-    /// What puts things right if the caller is gone when it is done.
+    /// The operations that give the output back if the caller is gone when it is done.
     fn undo(_output: Self::Output) -> Vec<Box<dyn crate::writer::QueuedOp>> {
         Vec::new()
     }

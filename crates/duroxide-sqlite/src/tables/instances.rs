@@ -16,7 +16,7 @@ pub(crate) struct Instance {
     pub(crate) identity: Option<Identity>,
     /// Row of `pins` for the current execution; 0 for none.
     pub(crate) pin: i64,
-    /// Whether it has just been noted, so that nothing else in the store speaks of it.
+    /// Whether it has just been noted, so that nothing else in the store refers to it.
     pub(crate) is_new: bool,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn delete(c: Db<'_>, key: i64) -> Sql<()> {
     Ok(())
 }
 
-/// Forgets a name that nothing speaks of any more. Whether it did.
+/// Removes a name that nothing refers to any more. Whether it did.
 pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<bool> {
     let deleted = run(
         c,

@@ -252,7 +252,7 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<(i64, i64)>> {
     )
 }
 
-/// Mailboxes of instances that only queue messages speak of (R8.28).
+/// Mailboxes of instances that only queue messages refer to (R8.28).
 pub(crate) fn undeliverable(c: Db<'_>, limit: i64) -> Sql<Vec<i64>> {
     all(c, "SELECT instance FROM mailboxes WHERE state = 4 LIMIT ?1", [limit], |row| row.get(0))
 }

@@ -43,7 +43,7 @@ impl Writer {
     pub(super) fn process(&mut self, mut ops: Vec<Box<dyn QueuedOp>>) {
         match self.transact(&mut ops, Serve::WhatChanged) {
             Ok(committed) => self.hand_out(ops, committed),
-            // What one of them cannot read must not take the others along.
+            // A row that a parked fetch cannot read must not fail the operations.
             Err(trouble) if trouble.is_about_waiting => {
                 match self.transact(&mut ops, Serve::Nothing) {
                     Ok(committed) => self.hand_out(ops, committed),

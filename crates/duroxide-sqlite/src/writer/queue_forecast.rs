@@ -74,7 +74,7 @@ impl Writer {
         queues.filter_map(|queue| forecasts.forecast(queue).due_at).min()
     }
 
-    /// Parks fetches that would find nothing at once, without a transaction that tells them so.
+    /// Parks the fetches that would find nothing, without a transaction that finds that out.
     pub(super) fn park_without_work(
         &mut self,
         ops: Vec<Box<dyn QueuedOp>>,

@@ -30,9 +30,9 @@ pub(crate) trait QueuedOp: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error>;
     /// Forgets what `run` brought, because its transaction was undone.
     fn reset(&mut self);
-    /// Whether it found what it came for; others may wait on.
+    /// Whether it found what it looks for; a fetch that did not may wait on.
     fn is_done(&self) -> bool;
-    /// Whether it has looked for what it came for.
+    /// Whether it has looked.
     fn has_looked(&self) -> bool;
     /// When its effect has to be on the disk.
     fn lasts(&self) -> Lasts;
@@ -44,7 +44,8 @@ pub(crate) trait QueuedOp: Send {
     }
     /// Whether its caller has stopped waiting for it.
     fn is_abandoned(&self) -> bool;
-    /// Tells the caller, after the commit. If the caller is gone, what puts that right.
+    /// Answers the caller, after the commit. If the caller is gone, the operations that give back
+    /// what it was to get.
     fn answer(self: Box<Self>) -> Vec<Box<dyn QueuedOp>>;
     /// Tells the caller that it did not happen.
     fn fail(self: Box<Self>, error: &SqliteError);

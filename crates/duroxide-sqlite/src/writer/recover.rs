@@ -64,7 +64,7 @@ impl Writer {
         if is_known && rolled_back {
             return Err(Trouble { error, is_about_waiting });
         }
-        // Whether the commit is in the file only the file knows.
+        // Only the file tells whether it has the commit.
         self.close_file();
         match self.reopen_if_needed() {
             Ok(()) if self.is_committed(batch) => Ok(()),

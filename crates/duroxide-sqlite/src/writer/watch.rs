@@ -10,9 +10,9 @@ use crate::url::Location;
 
 /// Pause between looks while no other process seems to have the file open.
 const ALONE: Duration = Duration::from_millis(100);
-/// Pause between looks while others have the file open.
+/// Pause between looks while other processes have the file open.
 const IN_COMPANY: Duration = Duration::from_millis(10);
-/// Pause between questions whether the others live.
+/// Pause between checks whether the other processes live.
 const PULSE: Duration = Duration::from_millis(250);
 
 /// What was seen last.
@@ -44,7 +44,7 @@ impl Watch {
         self.is_shared.then(|| next.saturating_duration_since(now))
     }
 
-    /// Others were seen, or not.
+    /// Other processes were seen, or not.
     pub(super) fn note_company(&mut self, in_company: bool) {
         self.in_company = in_company;
     }
