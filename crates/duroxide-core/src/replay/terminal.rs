@@ -73,7 +73,7 @@ impl Ending<'_> {
         self.outcome(status, activities, messages)
     }
 
-    /// The failure of an execution whose code was not run: one event, and messages to parent and children.
+    /// The failure of an execution whose code was not run: one event, and word to parent and children.
     pub(super) fn into_failure(self, details: ErrorDetails) -> TurnOutcome {
         let open = self.started_open_children();
         self.engine.record(None, EventKind::OrchestrationFailed { details: details.clone() });
