@@ -68,7 +68,7 @@ fn eight_processes_open_a_fresh_file_at_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_every_process_closed_is_one_file() {
+async fn a_store_that_was_closed_is_one_file() {
     let folder = Folder::new();
     for round in 0..50 {
         let store = Arc::new(SqliteProvider::new(&folder.url("store.db"), None).await.unwrap());
