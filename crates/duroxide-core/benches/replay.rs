@@ -143,7 +143,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// A turn that brings nothing new but an event nobody waits for: pure replay. The engine comes back
+/// A turn that brings nothing new but an event no code waits for: pure replay. The engine comes back
 /// so that freeing the history, which the caller allocated, is not counted.
 fn replay(
     handler: &Arc<dyn OrchestrationHandler>,

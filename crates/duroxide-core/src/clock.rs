@@ -1,6 +1,6 @@
 //! The one place of this crate that may read the time.
 //!
-//! The engine never calls it: a turn is given its time. It serves callers who build events or
+//! The engine never calls it: a turn is given its time. It serves callers that build events or
 //! contexts by hand.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

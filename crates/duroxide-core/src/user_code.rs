@@ -1,4 +1,4 @@
-//! Running code that is not ours: whatever it throws ends here.
+//! Running the user's code: whatever panic it raises ends here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -13,7 +13,7 @@ use crate::roles::Stage;
 
 /// Longest time an instance may take, kills included, and servers that take a minute to restart.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often to look where nothing is heard.
+/// How often to look where no notification comes.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A client that journals its calls: `TRY` before, `OK` after, `ERR` if it was told an error.
@@ -21,7 +21,7 @@ pub struct Attendant {
     /// For other calls.
     pub client: Client,
     journal: Journal,
-    /// Calls that were acknowledged to somebody before.
+    /// Calls that were acknowledged to this client or an earlier one.
     done: HashSet<String>,
     /// Whether calls are made again when they may work later.
     is_patient: bool,
@@ -35,7 +35,7 @@ impl Attendant {
         Self { client, journal: stage.journal.clone(), done, is_patient }
     }
 
-    /// Sees a program through, from its start or from wherever somebody left it.
+    /// Sees a program through, from its start or from where an earlier client left it.
     pub async fn attend(&self, id: &str, program: &Program) -> Result<(), ClientError> {
         let input = serde_json::to_string(program).unwrap();
         let start = || self.client.start_orchestration(id, "Program", &*input);
@@ -56,7 +56,7 @@ impl Attendant {
     pub async fn delete(&self, id: &str) -> Result<(), ClientError> {
         let delete = || async {
             match self.client.delete_instance(id, false).await {
-                // Somebody did, and was killed before he could say so.
+                // An earlier client did, and was killed before it could journal that.
                 Err(error) if error.to_string().contains("not found") => Ok(()),
                 other => other.map(drop),
             }
@@ -152,7 +152,7 @@ pub async fn attend_all(attendant: &Arc<Attendant>, programs: Vec<(String, Progr
     }
 }
 
-/// All programs somebody tried to start: `(id, program)`.
+/// All programs that a client tried to start: `(id, program)`.
 pub fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
     let starts = lines.iter().filter(|line| line.says(&["TRY", "start"]));
     let mut seen = HashSet::new();
@@ -162,7 +162,7 @@ pub fn tried_starts(lines: &[Line]) -> Vec<(String, Program)> {
         .collect()
 }
 
-/// Programs of which nobody has seen the end, and what was acknowledged of them.
+/// Programs whose end no client has seen, and what was acknowledged of them.
 pub fn unattended(lines: &[Line]) -> (Vec<(String, Program)>, HashSet<String>) {
     let ended: HashSet<&str> =
         lines.iter().filter(|line| line.says(&["DONE"])).map(|line| line.word(1)).collect();

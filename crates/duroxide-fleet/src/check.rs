@@ -12,7 +12,7 @@ use crate::repeats::{Activity, activities, activity_of, repeats};
 use crate::roles::Stage;
 use crate::store::{End, Tables};
 
-/// Everything that is wrong with a store nobody has open, and with what was journaled about it.
+/// Everything that is wrong with a store no process has open, and with what was journaled about it.
 pub fn problems(stage: &Stage) -> Vec<String> {
     let lines = stage.journal.read();
     let tables = stage.kind.read(&stage.folder);
@@ -41,13 +41,13 @@ fn bad_words(folder: &Path) -> Vec<String> {
     let text: String = logs.map(|log| std::fs::read_to_string(log).unwrap()).collect();
     let is_bad = |line: &&str| {
         let bad = ["panicked", " ERROR ", "another process holds"];
-        // Who was stopped for too long finds that its turn went to somebody else.
+        // A process that was stopped for too long finds that its turn went to another.
         bad.iter().any(|words| line.contains(words)) && !line.contains("Invalid lock token")
     };
     text.lines().filter(is_bad).map(str::to_owned).collect()
 }
 
-/// Every start that anybody tried ended as it should: all were tried again until acknowledged.
+/// Every start that a client tried ended as it should: all were tried again until acknowledged.
 fn wrong_ends(tables: &Tables, lines: &[Line]) -> Vec<String> {
     let deleted: HashSet<&str> =
         lines.iter().filter(|l| l.says(&["OK", "delete"])).map(|l| l.word(2)).collect();

@@ -148,7 +148,7 @@ pub fn a_timer_outlives_the_process_that_set_it(kind: &'static dyn Store) {
 }
 
 /// It need not poll for commits of other processes, the store looks out for them (R6.34).
-pub fn who_waits_in_another_process_hears_of_the_end_at_once(kind: &'static dyn Store) {
+pub fn a_client_in_another_process_is_told_of_the_end_at_once(kind: &'static dyn Store) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());
     let worker = stage.start_worker(&[]);
@@ -167,12 +167,12 @@ pub fn who_waits_in_another_process_hears_of_the_end_at_once(kind: &'static dyn 
     });
     let (middle, max) = middle_and_max(&waits);
     println!("start here, turn there, end seen here: middle {middle} ms, longest {max} ms");
-    // A client that nobody tells looks by itself after a second, and so would most of these.
+    // A client that is not notified looks by itself after a second, and so would most of these.
     assert!(middle < 900, "{waits:?}");
     worker.finish();
 }
 
-/// Nobody is told that the store is busy, neither clients nor the runtimes.
+/// Neither a client nor a runtime is told that the store is busy.
 pub fn four_busy_processes_do_not_get_in_each_others_way(kind: &'static dyn Store) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());

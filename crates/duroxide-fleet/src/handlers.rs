@@ -17,9 +17,9 @@ use crate::journal::Journal;
 use crate::programs::{Program, Step, mix};
 use crate::roles::Stage;
 
-/// If set, a process holds on to every activity, or every turn, it takes, until it is let go.
+/// If set, a process keeps every activity, or every turn, that it takes, until it is released.
 pub const HOLD: &str = "FLEET_HOLD";
-/// How often somebody who holds on looks whether it is let go.
+/// How often a process that keeps one looks whether it is released.
 const LOOK: Duration = Duration::from_millis(5);
 /// Longer than any test lasts.
 const LONG: Duration = Duration::from_secs(600);

@@ -15,12 +15,12 @@ pub struct Journal {
     path: PathBuf,
 }
 
-/// A line: when, who, what.
+/// A line: time, process, words.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// Milliseconds since the epoch.
     pub at_ms: u64,
-    /// Who wrote it.
+    /// The process that wrote it.
     pub process: u32,
     /// What it says.
     pub words: Vec<String>,

@@ -104,8 +104,8 @@ fn assert_fair(stage: &Stage, killers: &[&str]) {
     });
 }
 
-/// One turn and one activity end their process whenever they run. They are given up, nobody else is.
-pub fn who_ends_its_process_harms_nobody_else(kind: &'static dyn Store) {
+/// One turn and one activity end their process whenever they run. They are given up, no other instance is.
+pub fn code_that_ends_its_process_harms_no_other_instance(kind: &'static dyn Store) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());
     start(&stage, &instances(&KILLERS));
@@ -119,12 +119,12 @@ pub fn who_ends_its_process_harms_nobody_else(kind: &'static dyn Store) {
 }
 
 /// Forty processes end within their first eight milliseconds. Nothing is given up for that.
-pub fn processes_that_end_at_once_harm_nobody(kind: &'static dyn Store) {
-    processes_that_end_early_harm_nobody(kind, Duration::from_millis(8));
+pub fn processes_that_end_at_once_harm_no_instance(kind: &'static dyn Store) {
+    processes_that_end_early_harm_no_instance(kind, Duration::from_millis(8));
 }
 
 /// The same for processes that live for so long at most: for a store whose first fetch takes its time.
-pub fn processes_that_end_early_harm_nobody(kind: &'static dyn Store, longest: Duration) {
+pub fn processes_that_end_early_harm_no_instance(kind: &'static dyn Store, longest: Duration) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());
     start(&stage, &instances(&[]));

@@ -16,7 +16,7 @@ use duroxide::{
 /// Longest time anything may take here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What people, and those who mean harm, call things.
+/// Names that people use, and names that an attacker would try.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = [
         "plain",
@@ -108,7 +108,7 @@ async fn runtime(store: Arc<dyn Provider>, names: &[String]) -> Arc<Runtime> {
 async fn live(store: &dyn Provider, client: &Client, name: &str) {
     client.start_orchestration(name, name, name).await.unwrap();
     client.enqueue_event(name, name, name).await.unwrap();
-    // Events are for those who listen already.
+    // An event reaches only a wait that is recorded already.
     let began = Instant::now();
     let listens = |event: &Event| matches!(&event.kind, EventKind::ExternalSubscribed { name: to } if to == name);
     while !store.read(name).await.unwrap().iter().any(listens) {
@@ -152,7 +152,7 @@ async fn leave(store: &dyn Provider, client: &Client, name: &str) {
     let OrchestrationStatus::Failed { details, .. } = status else { panic!("{status:?}") };
     assert!(details.display_message().contains(name), "{details:?}");
 
-    // The fetches since then have found a message for nobody.
+    // The fetches since then have found the message for no instance.
     let letters = admin(store).list_dead_letters().await.unwrap();
     let is_it = |letter: &DeadLetter| letter.instance.as_deref() == Some(nobody.as_str());
     assert!(letters.iter().any(is_it), "{letters:?}");

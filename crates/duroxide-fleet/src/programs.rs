@@ -21,7 +21,7 @@ pub enum Step {
     Retry { value: u64, failures: u64 },
     /// An activity that is faster than a timer.
     Race { value: u64 },
-    /// A timer that is faster than an activity, which has to be let go.
+    /// A timer that is faster than an activity, which is then dropped.
     Impatience { ms: u64 },
     /// A wait.
     Timer { ms: u64 },
@@ -37,7 +37,7 @@ pub enum Step {
     Put { key: u64, value: u64 },
     /// A value read.
     Get { key: u64 },
-    /// Waits for ever: somebody has to cancel.
+    /// Waits for ever: a client has to cancel.
     Never,
 }
 
@@ -103,7 +103,7 @@ impl Program {
         Some(sum)
     }
 
-    /// Whether somebody has to cancel it.
+    /// Whether a client has to cancel it.
     pub fn is_endless(&self) -> bool {
         self.expected().is_none()
     }
@@ -128,7 +128,7 @@ pub fn below(random: &Random, limit: u64) -> u64 {
     random.next_u64() % limit
 }
 
-/// Children get no mail: nobody knows their names.
+/// Children get no messages: no client knows their ids.
 fn random_step(random: &Random, depth: u32) -> Step {
     let value = below(random, 1000);
     match below(random, if depth == 0 { 26 } else { 22 }) {

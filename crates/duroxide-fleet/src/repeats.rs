@@ -65,7 +65,7 @@ fn interruption(faults: &[&Line], run: &Line, next: &Line) -> Option<Option<u64>
     if let Some(killed) = killed.filter(|killed| killed.at_ms <= next.at_ms) {
         return Some(Some(next.at_ms - killed.at_ms));
     }
-    // A process that is stopped may hold what others wait for, and keep everybody from renewing.
+    // A process that is stopped may hold what others wait for, and keep all of them from renewing.
     let before = run.at_ms.saturating_sub(2 * LEASE_MS);
     let is_near = |line: &&&Line| before <= line.at_ms && line.at_ms <= next.at_ms;
     let stopped = faults.iter().filter(is_near).any(|line| !line.says(&["KILL"]));

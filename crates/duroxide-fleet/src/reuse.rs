@@ -43,7 +43,7 @@ pub fn names_are_used_again(kind: &'static dyn Store, kills: usize) {
         for kill in 0..kills {
             std::thread::sleep(Duration::from_millis(100 + below(&random, 500)));
             if clients.is_finished() {
-                break; // One of them has something to say.
+                break; // One of them has failed.
             }
             workers[kill % WORKERS].kill();
             workers[kill % WORKERS] = stage.start_worker(&[]);
@@ -79,7 +79,7 @@ async fn use_all(stage: &Stage, seed: u64, enough: &Arc<AtomicBool>) -> Lives {
     assert_eq!(client.list_all_instances().await.unwrap(), [""; 0], "seed {seed}");
     let depths = client.get_queue_depths().await.unwrap();
     let left = (depths.orchestrator_queue, depths.worker_queue);
-    assert_eq!(left, (0, 0), "seed {seed}: messages and activities of nobody");
+    assert_eq!(left, (0, 0), "seed {seed}: messages and activities of no instance");
     all
 }
 

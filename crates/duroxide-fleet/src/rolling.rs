@@ -111,7 +111,7 @@ async fn runtime(
     Runtime::start_with_options(Arc::clone(store), activities, orchestrations, options).await
 }
 
-/// Who completed an instance.
+/// The runtime that completed an instance.
 async fn completed_by(store: &Arc<dyn Provider>, id: &str) -> String {
     let client = Client::new(Arc::clone(store));
     match client.wait_for_orchestration(id, SOON).await.unwrap() {
@@ -120,7 +120,7 @@ async fn completed_by(store: &Arc<dyn Provider>, id: &str) -> String {
     }
 }
 
-/// Those that a runtime leaves alone still run, though it looked for work after they came.
+/// Instances that a runtime does not accept still run, though it looked for work after they came.
 async fn assert_left_alone(store: &Arc<dyn Provider>, ids: &[&str]) {
     let client = Client::new(Arc::clone(store));
     client.start_orchestration("fresh", "Fresh", "").await.unwrap();
@@ -192,7 +192,7 @@ pub async fn execution_metadata_includes_pinned_version_on_new_orchestration(
     }
     stop([first]).await;
     client.raise_event("new", "go", "x").await.unwrap();
-    // Whoever understands everything but this version is not given it; who understands it, is.
+    // A runtime that accepts every version but this one is not given it; one that accepts it, is.
     let current = v(CURRENT);
     let next = Version::new(current.major, current.minor, current.patch + 1);
     let others =

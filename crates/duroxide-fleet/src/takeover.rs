@@ -11,7 +11,7 @@ use crate::roles::Stage;
 use crate::store::Store;
 use crate::worker::{LONG_LEASES, SHORT_LEASES};
 
-/// The setting for leases that nobody waits for.
+/// The setting for leases that last longer than any test waits.
 pub const LONG: (&str, &str) = (LONG_LEASES, "1");
 /// The setting for leases that are waited for.
 pub const SHORT: (&str, &str) = (SHORT_LEASES, "1");

@@ -1,4 +1,4 @@
-//! A fleet under fire: workers and clients are killed and stopped at random while work goes on.
+//! A fleet under faults: workers and clients are killed and stopped at random while work goes on.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Siege {
     }
 }
 
-/// A place in the fleet and who has it.
+/// A place in the fleet and the process in it.
 struct Place {
     role: &'static str,
     process: Option<Process>,
@@ -57,7 +57,7 @@ struct Fleet<'a> {
 }
 
 impl Fleet<'_> {
-    /// Replaces the dead, wakes the stopped, looks at the store.
+    /// Replaces killed processes, resumes stopped ones, looks at the store.
     fn tend(&mut self) {
         let now = Instant::now();
         for place in &mut self.places {
@@ -77,7 +77,7 @@ impl Fleet<'_> {
         self.stage.kind.watch(&self.stage.folder);
     }
 
-    /// Kills somebody, or stops them for longer than their leases.
+    /// Kills a process, or stops it for longer than its leases.
     fn strike(&mut self) {
         let chosen = below(&self.random, 10) as usize;
         let workers = self.siege.workers;
@@ -117,7 +117,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Lets everybody live and all work end.
+    /// Resumes and replaces all processes and lets all work end.
     fn drain(&mut self) {
         for place in &mut self.places {
             let now = Instant::now();
@@ -125,7 +125,7 @@ impl Fleet<'_> {
             place.resume_at = place.resume_at.map(|_| now);
         }
         self.tend();
-        // The client ends when it has seen its programs through; then those of its dead ancestors.
+        // The client ends when it has seen its programs through; then what killed ones left.
         self.places.pop().unwrap().process.unwrap().finish();
         on_tokio(finish_orphans(self.stage));
         let began = Instant::now();
@@ -169,7 +169,7 @@ pub fn lay_siege(kind: &'static dyn Store, siege: Siege) {
     processes.for_each(Process::finish);
 
     report(&stage, (kills, pauses), (rage, now.elapsed()));
-    assert!(0 < pauses, "seed {seed}: {kills} kills and nobody was stopped");
+    assert!(0 < pauses, "seed {seed}: {kills} kills and no process was stopped");
     check::assert_sound(&stage, &format!("DUROXIDE_SEED={seed}"));
 }
 

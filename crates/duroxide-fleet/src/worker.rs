@@ -65,7 +65,7 @@ pub fn calm_leases() -> RuntimeOptions {
     }
 }
 
-/// Leases that nobody could wait for. What goes on within [`SOON`](crate::SOON) was taken over.
+/// Leases longer than any test. What goes on within [`SOON`](crate::SOON) was taken over.
 pub fn long_leases() -> RuntimeOptions {
     let lease = Duration::from_secs(3600);
     RuntimeOptions {

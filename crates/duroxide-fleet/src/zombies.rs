@@ -1,5 +1,5 @@
 //! A process that was stopped until its leases ran out, and goes on as if nothing had happened:
-//! what it does comes too late, also while its heir is not done yet.
+//! what it does comes too late, also while the process that took over is not done yet.
 
 use crate::folder::Folder;
 use crate::handlers::{HOLD, let_go};
@@ -21,7 +21,7 @@ fn wake_too_late(stage: &Stage, kind: &str, sign: [&str; 2], orchestration: &str
     [zombie, heir]
 }
 
-/// Of two who have a turn, the one whose lock holds commits it.
+/// Of two processes that have a turn, the one whose lock is valid commits it.
 pub fn late_turn(kind: &'static dyn Store) {
     let folder = Folder::new();
     let stage = Stage::new(kind, folder.path());

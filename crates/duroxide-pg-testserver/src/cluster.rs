@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
 
 /// What every server here is told.
 const SETTINGS: &[&str] = &["listen_addresses = '127.0.0.1'", "shared_buffers = 64MB"];
-/// Nothing waits for the disk: whoever loses the machine loses the tests as well.
+/// Nothing waits for the disk: a machine that fails takes the tests along as well.
 const IN_A_HURRY: &[&str] = &["fsync = off", "synchronous_commit = off", "full_page_writes = off"];
 
 impl Cluster {
@@ -113,7 +113,7 @@ fn configure(file: &Path, settings: &[&str]) -> io::Result<()> {
     settings.iter().try_for_each(|setting| writeln!(file, "{setting}"))
 }
 
-/// A port of loopback that nobody uses at the moment.
+/// A port of loopback that no program uses at the moment.
 pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

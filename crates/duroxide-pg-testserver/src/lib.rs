@@ -47,14 +47,14 @@ pub fn installed() -> bool {
     false
 }
 
-/// Says once that something is skipped, to whoever runs the tests: what a test that passes prints is
-/// not shown, so this goes past that.
+/// Says once on stderr that something is skipped: what a test that passes prints is not shown,
+/// so this goes past that.
 fn say_skipped(why: &str) {
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.iter().any(|known| known == why) {
         said.push(why.to_owned());
         let line = format!("SKIPPED: {why}\n");
-        drop(std::io::stderr().write_all(line.as_bytes())); // Nobody is there to read it.
+        drop(std::io::stderr().write_all(line.as_bytes())); // Fails if the output is closed.
     }
 }

@@ -12,7 +12,7 @@ use crate::{REQUIRED_VARIABLE, cluster, programs, say_skipped};
 const PROGRAMS: [&str; 3] =
     ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Runs the pooler until whoever wanted it is gone, and removes its folder.
+/// Runs the pooler until the process that started it is gone, and removes its folder.
 const KEEPER: &str = r#"
 folder=$1; shift
 "$@" >"$folder/log" 2>&1 </dev/null &

@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are, and as whom they are run.
+//! Where PostgreSQL's programs are, and as which user they are run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("initdb").is_file())
 }
 
-/// A program to be run by somebody it accepts.
+/// A program to be run as a user it accepts, which is not root.
 pub(crate) fn command(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -28,7 +28,7 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// Gives a folder to whoever runs the programs.
+/// Gives a folder to the user that runs the programs.
 pub(crate) fn hand_over(folder: &Path) -> Result<(), String> {
     if !is_root() {
         return Ok(());

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::cluster::Cluster;
 use crate::{installed, programs};
 
-/// Waits until whoever wanted the server is gone, however that came about, ends it and removes its
-/// folder.
+/// Waits until the process that started the server is gone, however that came about, ends it and
+/// removes its folder.
 const KEEPER: &str = r#"
 cat >/dev/null
 server=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
@@ -125,7 +125,7 @@ impl Server {
     pub fn resume(&self) -> Result<(), String> {
         let log = self.cluster.folder.join("log");
         let mut control = self.control();
-        // It must not inherit pipes that somebody reads to their end.
+        // It must not inherit pipes that another process reads to their end.
         control.arg("--log").arg(log).args(["start", "--wait"]);
         control.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let status = control.status().map_err(|error| format!("{control:?}: {error}"))?;

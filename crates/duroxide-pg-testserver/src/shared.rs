@@ -11,10 +11,10 @@ use std::sync::OnceLock;
 use crate::cluster::Cluster;
 use crate::{URL_VARIABLE, installed, programs};
 
-/// Starts the server, waits until nobody uses it any more, stops it and removes its folder. Users
-/// hold a shared lock on `users`; whoever starts or stops a server holds the lock on `door`. What is in
-/// it nobody needs: it stops at once, and the next may start while files are removed. Tests with servers
-/// of their own in between do not end it.
+/// Starts the server, waits until no test process uses it any more, stops it and removes its folder.
+/// Users hold a shared lock on `users`; a process that starts or stops a server holds the lock on
+/// `door`. Its data is not needed: it stops at once, and the next may start while files are removed.
+/// Tests with servers of their own in between do not end it.
 const KEEPER: &str = r#"
 cd "$1" || exit 1; shift
 "$@" >log 2>&1 </dev/null &
@@ -41,7 +41,7 @@ cd / && rm -rf "$folder"
 /// A server that lasts as long as this process.
 pub struct Shared {
     url: String,
-    /// The lock that keeps the server; none for a server of somebody else.
+    /// The lock that keeps the server; none for a server that was given by its URL.
     _user: Option<File>,
 }
 
@@ -93,7 +93,7 @@ fn own_server() -> Result<Shared, String> {
     Ok(Shared { url, _user: Some(user) }) // the door closes here
 }
 
-/// The server ends when nobody holds a lock on the file `users` in `home`.
+/// The server ends when no process holds a lock on the file `users` in `home`.
 fn start(home: &Path) -> Result<String, String> {
     let folder = home.join(format!("cluster-{}", std::process::id()));
     if folder.exists() {

@@ -66,9 +66,9 @@ pub struct ProviderConfig {
     /// Asked for the password, or a token in its place, for every new connection; the one in the
     /// URL if absent.
     pub password: Option<Arc<dyn PasswordSource>>,
-    /// Connections go through a pooler that gives them away after each transaction: nothing is set
-    /// for a session, and nobody can [`listen`](Self::listen). Timeouts then have to be set for the
-    /// role.
+    /// Connections go through a pooler that gives them away after each transaction: isolation, search path
+    /// and timeouts are set in each transaction instead of once, and no connection can
+    /// [`listen`](Self::listen).
     pub through_pooler: bool,
     /// How long messages for an instance that does not exist wait for it before they become dead
     /// letters (R8.29); one hour.

@@ -14,8 +14,8 @@ CREATE TABLE counters (
 );
 INSERT INTO counters (id, next_seq, store) SELECT 1, 1, store FROM identity;
 
--- Those who have the store open. Their lock files say which of them still live; last_batch says
--- which of their transactions was the last to be committed.
+-- Processes that have the store open. Their lock files say which of them still live; last_batch
+-- says which of their transactions was the last to be committed.
 CREATE TABLE nodes (
     id          INTEGER PRIMARY KEY,
     process     INTEGER NOT NULL,
@@ -30,7 +30,7 @@ CREATE TABLE pins (
 );
 
 -- Everything that has a name. An instance exists for users from the commit that gives it an
--- orchestration (name, version); before, it is only somebody whom messages or work speak of.
+-- orchestration (name, version); before, it is only a name that messages or work refer to.
 CREATE TABLE instances (
     key         INTEGER PRIMARY KEY,
     id          TEXT NOT NULL UNIQUE,
@@ -96,7 +96,7 @@ CREATE INDEX hidden_instance ON hidden (instance);
 
 -- One row per instance with messages or a lock. state: 0 resting, 1 ready, 2 locked, 3 aside,
 -- 4 undeliverable. head: oldest message, while ready. wake_at: end of the lock, or of the patience
--- with messages for nobody.
+-- with messages for no instance.
 CREATE TABLE mailboxes (
     instance  INTEGER PRIMARY KEY,
     state     INTEGER NOT NULL,

@@ -1,6 +1,6 @@
--- Version 6: whose a session's activities are is found without looking at those of others.
+-- Version 6: the activities of an owner's sessions are found without a look at those of others.
 
--- The owner whose lease on the activity's session has not been found to have run out; none if anybody
+-- The owner whose lease on the activity's session has not been found to have run out; none if any owner
 -- may have it.
 ALTER TABLE work ADD COLUMN holder TEXT;
 -- Whether the lease was found to have run out.

@@ -19,7 +19,7 @@ const DEFAULT_LIMIT: u32 = 1000;
 const KEYS_AT_ONCE: usize = 5000;
 /// Instances that are looked at more closely in one read.
 const LOOKED_AT_ONCE: usize = 200;
-/// Roots or instances that are changed in one transaction: others get their turn in between.
+/// Roots or instances that are changed in one transaction: other operations run in between.
 const CHANGED_AT_ONCE: usize = 50;
 /// Events that are deleted in one transaction, unless a single tree has more: that goes as a whole.
 pub(crate) const EVENTS_AT_ONCE: u64 = 1000;
@@ -88,7 +88,7 @@ impl SqliteProvider {
                 found.extend(self.readers.read(look).await?);
             }
         } else {
-            // Those that begin meanwhile are none of its business.
+            // Instances that begin meanwhile are not touched.
             let last = self.readers.read(|c: Db<'_>| Ok(instances::last_key(c)?)).await?;
             let (mut key, before) = (i64::MIN, filter.completed_before);
             while key < last {

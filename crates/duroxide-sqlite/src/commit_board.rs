@@ -1,7 +1,7 @@
 //! Where commits are announced (R8.134).
 //!
-//! A fixed number of bells; an instance rings the one its name leads to. Two instances may share a
-//! bell: whoever waits then looks once too often, which is harmless.
+//! A fixed number of signals; a commit notifies the one its instance's name hashes to. Two instances
+//! may share a signal: a client that waits for one of them then looks once too often, which is harmless.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Enough that two instances somebody waits for seldom share one.
+/// Enough that two instances that clients wait for seldom share one.
 const SIGNALS: usize = 4096;
 
 /// Where commits are announced.
@@ -21,7 +21,7 @@ pub(crate) struct CommitBoard {
 
 #[derive(Default)]
 struct CommitSignal {
-    /// How often it rang.
+    /// How often it was notified.
     count: AtomicU64,
     notify: Notify,
 }
@@ -44,18 +44,18 @@ impl CommitBoard {
         self.signal(instance).notify();
     }
 
-    /// Something was committed to nobody knows whom.
+    /// Something was committed, to which instances is not known.
     pub(crate) fn notify_all(&self) {
         self.signals.iter().for_each(CommitSignal::notify);
     }
 
-    /// Whether anybody waits.
+    /// Whether any client waits.
     pub(crate) fn is_watched(&self) -> bool {
         self.watchers.load(Ordering::Acquire) != 0
     }
 
-    /// Waits until the bell of this instance has rung more often than `seen`, at most `timeout`; how
-    /// often it has, plus one, so that 0 is "never looked". `begin` is called when waiting begins.
+    /// Waits until the signal of this instance was notified more often than `seen`, at most `timeout`;
+    /// how often it was, plus one, so that 0 is "never looked". `begin` is called when waiting begins.
     pub(crate) async fn wait(
         &self,
         instance: &str,
@@ -85,7 +85,7 @@ impl CommitBoard {
     }
 }
 
-/// Somebody who waits, until dropped.
+/// Counts as one waiting client until dropped.
 struct Watcher<'a>(&'a AtomicUsize);
 
 impl<'a> Watcher<'a> {

@@ -167,8 +167,8 @@ pub(crate) fn cut_log(connection: &Connection) -> Result<bool, rusqlite::Error> 
     }
 }
 
-/// Copies what can be copied of the log into the database, without waiting for anybody; how many pages
-/// of it have been copied. It is as many as before if somebody still reads what was there then.
+/// Copies what can be copied of the log into the database, without waiting for others; how many pages
+/// of it have been copied. It is as many as before if a connection still reads what was there then.
 pub(crate) fn copied_of_log(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let mut copied = 0;
     connection.pragma(None, "wal_checkpoint", "PASSIVE", |row| {
@@ -194,7 +194,7 @@ fn file_flags() -> OpenFlags {
 
 /// Called by SQLite while another process has the file: how often it was asked, whether to go on.
 fn wait_for_others(asked: i32) -> bool {
-    // 100 us at first (a commit of somebody else), 5 ms at last.
+    // 100 us at first (a commit of another process), 5 ms at last.
     let pause = Duration::from_micros(100 << asked.clamp(0, 6)).min(Duration::from_millis(5));
     std::thread::sleep(pause);
     // The first seven pauses are shorter than the rest: the sum is close enough to the limit.

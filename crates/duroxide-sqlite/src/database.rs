@@ -79,7 +79,7 @@ impl Deref for Db<'_> {
     }
 }
 
-/// Keeps statements, for a lifetime that is nobody's business.
+/// Keeps statements, and hides their lifetime from its users.
 trait Keep {
     /// Hands out a statement, prepared if it is asked for the first time.
     fn with(&self, sql: &'static str, work: &mut dyn FnMut(&mut Statement<'_>)) -> Sql<()>;

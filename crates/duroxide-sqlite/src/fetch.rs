@@ -20,7 +20,7 @@ use crate::store::SqliteProvider;
 use crate::token::{self, Place, Secret};
 use crate::writer::{Patience, Queue, WriterHandle};
 
-/// Name and version of an instance that never said (R8.24, R8.25).
+/// Name and version of an instance that neither its row nor a start tells (R8.24, R8.25).
 const UNKNOWN: &str = "unknown";
 
 impl SqliteProvider {
@@ -58,7 +58,7 @@ impl SqliteProvider {
                     Err(undecodable) => bad.push(DeadLetterMessages { key, secret, undecodable }),
                 }
             }
-            // The rest of these turns is fetched again, by us or by somebody else.
+            // The rest of these turns is fetched again, by this caller or another.
             let undelivered: Vec<_> =
                 turns.iter().map(|turn| self.undelivered(&turn.lock_token)).collect();
             for bad in bad {
@@ -162,8 +162,8 @@ impl SqliteProvider {
     }
 }
 
-/// Something fetched that nobody has yet. Dropped, it is given back as if it had not been fetched:
-/// whatever went wrong, it must not stay locked until its time is up.
+/// Something fetched that was not delivered to the caller yet. Dropped, it is given back as if it had
+/// not been fetched: whatever went wrong, it must not stay locked until its time is up.
 pub(crate) struct Undelivered<'a> {
     writer: &'a WriterHandle,
     lock: Option<(Place, Secret)>,
@@ -174,7 +174,7 @@ impl<'a> Undelivered<'a> {
         Self { writer, lock: Some((place, secret)) }
     }
 
-    /// Somebody has it now, or it is gone.
+    /// The caller has it now, or it is gone.
     pub(crate) fn mark_delivered(mut self) {
         self.lock = None;
     }
@@ -238,7 +238,7 @@ fn decode_turn(taken: TakenTurn) -> Result<FetchedTurn, Vec<(i64, String)>> {
     })
 }
 
-/// Who an instance is, by the message that starts it (R8.25).
+/// Name, version and execution of an instance, by the message that starts it (R8.25).
 fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
     match item {
         WorkItem::StartOrchestration { orchestration, version, .. }
@@ -250,7 +250,7 @@ fn identity_of_start(item: &WorkItem) -> Option<(String, String, u64)> {
     }
 }
 
-/// Longer than anybody waits, and safe to add to an instant.
+/// Longer than any caller waits, and safe to add to an instant.
 fn deadline(timeout: Duration) -> Instant {
     const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
     Instant::now() + timeout.min(FOR_EVER)

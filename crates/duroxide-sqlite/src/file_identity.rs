@@ -14,7 +14,7 @@ impl FileIdentity {
         Self(number_of(path).ok().flatten())
     }
 
-    /// Whether the name is known to be nobody's, or another file's, by now. A name that cannot be
+    /// Whether the name is known to lead to no file, or to another one, by now. A name that cannot be
     /// looked up at the moment says nothing.
     pub(crate) fn has_lost(&self, path: &Path) -> bool {
         match number_of(path) {

@@ -1,7 +1,7 @@
-//! A look at a file before anything touches it: what is not ours, or damaged, stays as it is.
+//! A look at a file before anything touches it: one of another program, or damaged, stays as it is.
 //!
 //! A file without a log is read as if it could never change: no lock is taken, nothing is made beside
-//! it. One with a log is first read without it, which tells strangers and newer versions, then with
+//! it. One with a log is first read without it, which tells foreign files and newer versions, then with
 //! it, alone if possible, so that SQLite keeps its index of the log in memory.
 //!
 //! All looks go through SQLite, for the reason given in `store_files.rs`.
@@ -36,14 +36,14 @@ pub(crate) fn inspect(path: &Path, create: bool) -> Result<(), SqliteError> {
         let (verdict, state) = look(path, create);
         let Err(error) = verdict else { return Ok(()) };
         let seen = (error.clone(), state);
-        // Seen twice, with nothing changed between: it is not somebody else at work.
+        // Seen twice, with nothing changed between: it is not another process at work.
         if before.as_ref() == Some(&seen) {
             return Err(error);
         }
         before = Some(seen);
         std::thread::sleep(PAUSE);
     }
-    // Somebody is at work all the time: then with all the locks that takes.
+    // Another process is at work all the time: then with all the locks that takes.
     match examine(path, create)? {
         Some(file) if 0 < file.len() => open_reader(path).and_then(|c| check(path, &c, None)),
         _ => Ok(()),
@@ -153,7 +153,7 @@ fn check_header(path: &Path, length: u64) -> Result<(), SqliteError> {
 }
 
 fn inspect_with_log(path: &Path) -> Result<(), SqliteError> {
-    // Without the log the file may be half of something; but whose it is can be told.
+    // Without the log the file may be incomplete; but which program made it can be told.
     let without = open_unchanging(path).and_then(|c| {
         schema::version_of(path, &c)?;
         Ok(schema::store_id(&c).ok().flatten())
@@ -187,7 +187,7 @@ fn inspect_with_log(path: &Path) -> Result<(), SqliteError> {
     }
 }
 
-/// Whose it is, whether it is whole, whether the log belongs to it.
+/// Which program made it, whether it is whole, whether the log belongs to it.
 fn check(path: &Path, c: &Connection, own_id: Option<StoreId>) -> Result<(), SqliteError> {
     let sort = |error: rusqlite::Error| SqliteError::sort(path, &error);
     if schema::version_of(path, c)? == schema::NEWEST {

@@ -20,9 +20,9 @@
 //! ```
 //!
 //! Reading order: `store.rs` (open and close), `provider.rs` and `admin.rs` (the contract, method by
-//! method), `fetch.rs`, then `writer/` (how jobs become transactions), `ops/` (what they do),
+//! method), `fetch.rs`, then `writer/` (how operations become transactions), `ops/` (what they do),
 //! `mailbox.rs` (which instance is served next), `long_text.rs` (texts that are stored apart), `tables/`
-//! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (who still lives),
+//! (statements), `queries/` and `readers.rs` (reads), `owners.rs` (which processes still live),
 //! `store_files.rs` (are the files still there), `inspect.rs` (a
 //! look at a file before it is opened), `schema.rs` and `migrations/`.
 

@@ -13,7 +13,7 @@ use crate::tx::Tx;
 /// How much one step of time may bring about; the rest follows at once in the next transaction.
 const DUE_AT_ONCE: i64 = 1000;
 
-/// Why messages of a key that stands for nobody are given up.
+/// Why messages are given up whose key belongs to no instance.
 const NOBODY: &str = "the instance it was for is missing from the store";
 
 /// Puts a message into a mailbox, now or when it is due (R8.10).
@@ -36,7 +36,7 @@ pub(crate) fn post(
     deliver(tx, instance, seq, visible_at.max(tx.now), message)
 }
 
-/// Lets time pass: messages become due, locks end, patience ends. Once in a transaction is enough.
+/// Lets time pass: messages become due, locks and waits end. Once in a transaction is enough.
 pub(crate) fn advance(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.messages_are_due, true) {
         return Ok(());
@@ -100,7 +100,7 @@ pub(crate) fn advance_work(tx: &mut Tx<'_>) -> Sql<()> {
     Ok(())
 }
 
-/// Gives up the messages of instances that only queue messages speak of (R8.28), once in a
+/// Gives up the messages of instances that only queue messages refer to (R8.28), once in a
 /// transaction.
 pub(crate) fn dead_letter_undeliverable(tx: &mut Tx<'_>) -> Sql<()> {
     if std::mem::replace(&mut tx.has_dead_lettered, true) {
@@ -197,13 +197,13 @@ fn deliver(
     }
     let c = tx.connection;
     let mailbox = mailboxes::mailbox_summary(c, key)?;
-    // Who has or had it locked must not take it for part of that.
+    // The holder of a lock, present or past, must not take it for part of the locked batch.
     let late = mailbox.as_ref().is_some_and(|mailbox| mailbox.was_locked);
     messages::insert(tx.connection, key, Arrival { seq, since, late }, message.behind_others())?;
     match mailbox {
-        // Whoever has it finds out when they are done.
+        // It is looked at when the lock is used up or given back.
         Some(mailbox) if mailbox.state == State::Locked => Ok(()),
-        // It waits with the others.
+        // The message waits with the others.
         Some(mailbox) if mailbox.state == State::Waiting => Ok(()),
         Some(mailbox) if mailbox.state == State::Ready => {
             let place = mailbox.place(seq);
@@ -226,7 +226,7 @@ fn deliver(
 
 fn settle_from(tx: &mut Tx<'_>, key: i64, mailbox: Mailbox) -> Sql<()> {
     let Some(oldest) = messages::oldest(tx.connection, key)? else {
-        // Whose lock ended without its holder stays marked while there are messages to come.
+        // A mailbox whose lock ended without a commit stays marked while there are messages to come.
         if mailbox.moved_to.is_some() && hidden::any(tx.connection, key)? {
             let resting = Mailbox { state: State::Resting, head: None, wake_at: None, ..mailbox };
             return mailboxes::put(tx.connection, key, &resting);
@@ -242,7 +242,7 @@ fn put_judged(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i6
     mailboxes::put(tx.connection, instance.key, &mailbox)
 }
 
-/// Removes a mailbox that is empty, and the name with it if nothing else speaks of it.
+/// Removes a mailbox that is empty, and the name with it if nothing else refers to it.
 fn forget(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     mailboxes::delete(tx.connection, key)?;
     if instances::delete_if_mere_name(tx.connection, key)? {
@@ -251,7 +251,7 @@ fn forget(tx: &mut Tx<'_>, key: i64) -> Sql<()> {
     Ok(())
 }
 
-/// What can be done with a mailbox that nobody has locked.
+/// What can be done with a mailbox that is not locked.
 fn judge(tx: &mut Tx<'_>, instance: &Instance, mailbox: Mailbox, oldest: i64) -> Sql<Mailbox> {
     let (c, key) = (tx.connection, instance.key);
     let unlocked = Mailbox { head: None, wake_at: None, ..mailbox };

@@ -1,4 +1,4 @@
-//! What a SQLite store can be told.
+//! The options of a SQLite store.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! Who has the store open: each owner keeps a file beside the database locked as long as it lives.
+//! Which processes have the store open: each is an owner and keeps a file beside the database locked
+//! as long as it lives.
 //!
-//! The kernel lets go of a lock when its process ends, however it ends. So a file that can be locked
+//! The kernel releases a lock when its process ends, however it ends. So a file that can be locked
 //! belonged to a process that is gone, and its leases are free at once instead of when they run out.
-//! Whoever was only slow is fenced off by its tokens.
+//! A process that was only slow is fenced off by its tokens.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,22 +12,22 @@ use std::path::{Path, PathBuf};
 /// What stands between the name of a database and the id of an owner, in the name of its file.
 const MARK: &str = "-owner-";
 
-/// Our own place among the owners, until dropped.
+/// This process among the owners, until dropped.
 #[derive(Debug)]
 pub(crate) struct Owner {
     /// Names this owner in leases.
     pub(crate) id: i64,
-    /// Locked file; `None` for a store in memory, which nobody shares.
+    /// Locked file; `None` for a store in memory, which no other process shares.
     held: Option<(PathBuf, File)>,
 }
 
 impl Owner {
-    /// The owner of a store nobody else can open.
+    /// The owner of a store that no other process can open.
     pub(crate) fn alone(id: i64) -> Self {
         Self { id, held: None }
     }
 
-    /// Makes and locks the file that says we live.
+    /// Makes and locks the file that says that this process lives.
     pub(crate) fn of_file(database: &Path, id: i64) -> io::Result<Self> {
         let path = lock_file(database, id);
         loop {
@@ -61,7 +62,7 @@ pub(crate) fn lives(database: &Path, id: i64) -> bool {
     };
     match file.try_lock() {
         Ok(()) => {
-            // Removed while we hold it. Should this fail, somebody else removes it.
+            // Removed while it is locked here. Should this fail, another process removes it.
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(target: "duroxide::providers", %error, "lock file not removed");
             }
@@ -71,7 +72,7 @@ pub(crate) fn lives(database: &Path, id: i64) -> bool {
     }
 }
 
-/// Removes the files of owners that died before the store knew of them, so that nobody asks.
+/// Removes the files of owners that died before the store knew of them, so that no process asks.
 pub(crate) fn sweep(database: &Path) {
     let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else { return };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -128,7 +129,7 @@ mod tests {
         let owner = Owner::of_file(&database, 7).unwrap();
         let others = [folder.join("b.db-owner-9"), folder.join("a.db-owner-x")];
         others.iter().for_each(|other| std::fs::write(other, "").unwrap());
-        std::fs::write(lock_file(&database, 9), "").unwrap(); // killed before anybody knew of it
+        std::fs::write(lock_file(&database, 9), "").unwrap(); // killed before its row was written
         sweep(&database);
         assert!(!lock_file(&database, 9).exists());
         assert!(lives(&database, 7) && others.iter().all(|other| other.exists()));

@@ -60,7 +60,7 @@ impl Readers {
     }
 }
 
-/// A read as a job of the writer.
+/// A read as an operation of the writer.
 struct Read<F>(F);
 
 impl<T, F> Op for Read<F>
@@ -138,7 +138,7 @@ impl Drop for Pool {
 
 fn work_off(mut reader: Reader, tasks: &Mutex<Receiver<Task>>) {
     loop {
-        // One thread waits at the door, the other behind it.
+        // One thread waits for a task, the other for the lock.
         let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match task {
             Ok(task) => {
@@ -166,7 +166,7 @@ impl Reader {
         &mut self,
         query: &(impl Fn(Db<'_>) -> Result<T, OpError> + ?Sized),
     ) -> Result<T, Failure> {
-        // Files without a name can still be read, but nobody writes them any more.
+        // Files without a name can still be read, but no other process writes them any more.
         if let Err(lost) = self.files.check() {
             self.connection = None;
             return Err(Failure::Storage(lost));

@@ -14,7 +14,7 @@ use crate::tx::{Settings, Tx};
 /// How far a store that is being opened is looked at: for about 0.1 s.
 const STEPS_THOUSANDS: u32 = 1000;
 
-/// Looks for rows that make no sense, as far as a moment goes, and mends the store if there are any.
+/// Looks for rows that make no sense, as far as a moment goes, and repairs the store if there are any.
 pub(crate) fn repair_if_needed(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
     match in_steps(&connection, STEPS_THOUSANDS, |c| corruption::is_any(Db::of(c)))? {
         Some(true) => repair(connection, settings, now),
@@ -22,7 +22,7 @@ pub(crate) fn repair_if_needed(connection: Db<'_>, settings: Settings, now: u64)
     }
 }
 
-/// Mends a store in a transaction of its own.
+/// Repairs a store in a transaction of its own.
 pub(crate) fn repair(connection: Db<'_>, settings: Settings, now: u64) -> Sql<()> {
     let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
     let mut rows = corruption::repair_instances(connection, now)?;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::error::SqliteError;
 
-/// Marks our files among SQLite databases: "dxrd".
+/// Marks Duroxide's files among SQLite databases: "dxrd".
 const APPLICATION_ID: i32 = 0x6478_7264;
 
 /// What leads from each version to the next.
@@ -47,7 +47,7 @@ pub(crate) fn migrate(path: &Path, connection: &mut Connection) -> Result<(), Sq
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(sort)
 }
 
-/// Version of a database's schema, 0 if it is empty. Refuses what is not ours.
+/// Version of a database's schema, 0 if it is empty. Refuses files that are not Duroxide's.
 pub(crate) fn version_of(path: &Path, connection: &Connection) -> Result<u32, SqliteError> {
     // All of one state: others may be migrating at this moment.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction());
@@ -70,7 +70,7 @@ pub(crate) fn version_of(path: &Path, connection: &Connection) -> Result<u32, Sq
     Err(SqliteError::Foreign { path: path.to_owned(), found })
 }
 
-/// Whether the marks in a file's header are ours, of a version we know, or nobody's.
+/// Whether the marks in a file's header are Duroxide's, of a version this library knows, or not set.
 pub(crate) fn check_owner(path: &Path, owner: i32, version: i32) -> Result<(), SqliteError> {
     let path = || path.to_owned();
     let known = NEWEST;
@@ -109,7 +109,7 @@ pub(crate) fn check_tables(path: &Path, connection: &Connection) -> Result<(), S
 }
 
 /// The store's id, if both places that hold it agree. One is on a page that every enqueue writes, the
-/// other on one that nobody writes: pages of two stores, mixed by a stray log, do not agree.
+/// other on one that is never written again: pages of two stores, mixed by a stray log, do not agree.
 pub(crate) fn store_id(connection: &Connection) -> Result<Option<StoreId>, rusqlite::Error> {
     let sql = "SELECT i.store FROM identity i JOIN counters c ON c.store = i.store";
     connection.query_row(sql, [], |row| row.get(0)).optional()

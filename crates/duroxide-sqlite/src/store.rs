@@ -48,7 +48,7 @@ impl SqliteProvider {
     /// create it if it does not, `sqlite::memory:` for one in memory (R10.2, R10.3).
     ///
     /// # Errors
-    /// Whatever is wrong with the URL or the file; a file that is not ours is left as it is.
+    /// Whatever is wrong with the URL or the file; a file of another program is left as it is.
     pub async fn new(
         database_url: &str,
         options: Option<SqliteOptions>,
@@ -86,11 +86,11 @@ impl SqliteProvider {
     ///
     /// It is no step towards a copy of the file. The next commit is in the log again; and a program
     /// that opens the database file by itself (`std::fs::copy`, `File::open`) while it has the store
-    /// open lets go, when it closes the file, of the locks that SQLite has on it for the whole process.
+    /// open releases, when it closes the file, the locks that SQLite has on it for the whole process.
     /// Copies are made with `VACUUM INTO` or the `sqlite3` command, as the guide to operations shows.
     ///
     /// # Errors
-    /// If the file cannot be written, or somebody reads an older state for too long.
+    /// If the file cannot be written, or another process reads an older state for too long.
     pub async fn checkpoint(&self) -> Result<(), SqliteError> {
         let (Location::File { path, .. }, Some(files)) = (&self.location, &self.files) else {
             return Ok(());
@@ -117,7 +117,7 @@ impl SqliteProvider {
         match done.await.unwrap_or(Err(SqliteError::Closed))? {
             0 => Ok(()),
             _ => {
-                let reason = "somebody still reads an older state".to_owned();
+                let reason = "a reader still uses an older state".to_owned();
                 Err(SqliteError::Busy { path: path.to_owned(), reason })
             }
         }

@@ -1,14 +1,14 @@
 //! The files of an open store: are they still those that SQLite works on?
 //!
-//! SQLite does not notice that its log has lost its name. It goes on committing, and nobody will ever
-//! find what it commits; when it copies the log into the database, it overwrites what others have
-//! written there since. So this is asked before anybody hears "done", and once the answer was no,
+//! SQLite does not notice that its log has lost its name. It goes on committing, and no process will
+//! ever find what it commits; when it copies the log into the database, it overwrites what others have
+//! written there since. So this is asked before any caller is answered, and once the answer was no,
 //! nothing more is written.
 //!
 //! The system's locks on the database belong to the whole process, and closing *any* of its descriptors
-//! of the file lets go of all of them. So the database is never opened but by SQLite, which
-//! knows of its other connections, and the index of the log, which has locks as well, neither. The
-//! log has none.
+//! of the file releases all of them. So the database is never opened but by SQLite, which knows of
+//! its other connections, and the index of the log, which has locks as well, neither. The log has
+//! none.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -22,7 +22,7 @@ use crate::file_identity::FileIdentity;
 use crate::inspect::sort;
 use crate::read_gate::ReadGate;
 
-/// How long names are believed to be what they were, but that of the log by those who commit.
+/// How long names are believed to be what they were; a commit looks that of the log up in any case.
 const BELIEVED: Duration = Duration::from_millis(10);
 
 /// The files of an open store.
@@ -76,7 +76,7 @@ impl StoreFiles {
         self.look(|log, age| if age < BELIEVED { None } else { self.missing(log) })
     }
 
-    /// The same, to be asked after a commit, before anybody hears of it: is it where others find it?
+    /// The same, to be asked after a commit, before its caller is answered: is it where others find it?
     pub(crate) fn check_commit(&self) -> Result<(), SqliteError> {
         self.look(|log, age| match age {
             age if age < BELIEVED => self.missing_log(log),
@@ -177,8 +177,8 @@ pub(crate) fn check_folder(path: &Path) -> std::io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/"))).map(drop)
 }
 
-/// The name by which a database is known to all who have it open: absolute and without links, as
-/// SQLite names the files beside it. A file that is not there yet is named as it will be.
+/// The name by which a database is known to all processes that have it open: absolute and without
+/// links, as SQLite names the files beside it. A file that is not there yet is named as it will be.
 pub(crate) fn real_name(path: &Path) -> PathBuf {
     /// Links that lead to links, at most: as the system has it.
     const LINKS_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! A transaction in progress, as operations see it: the data, the time, and what they note for later.
+//! A transaction in progress, as operations see it: the data, the time, and its effects for later.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::tables::{Sql, dead_letters, executions, hidden, long_texts, nodes, pi
 /// What every transaction of a store has in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// Who we are in leases.
+    /// The id of this process in leases.
     pub(crate) node: i64,
-    /// How long messages for nobody are kept (R8.29).
+    /// How long messages for no instance are kept (R8.29).
     pub(crate) orphan_retention_ms: u64,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct Tx<'c> {
     pub(crate) messages_are_due: bool,
     /// Whether it has been done to activities.
     pub(crate) work_is_due: bool,
-    /// Whether any message is due that has not been delivered, once somebody has asked.
+    /// Whether any message is due that has not been delivered, once that was asked.
     overdue: Option<bool>,
     /// Whether what cannot be delivered has been given up.
     pub(crate) has_dead_lettered: bool,
-    /// The long text kept last, for whom and where: the next row often has the same.
+    /// The long text kept last, with its instance and its key: the next row often has the same.
     kept: Option<(i64, Arc<LongText>, i64)>,
     /// Rows the connection had changed before.
     changes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Tx<'c> {
 pub(crate) struct TxEffects {
     /// A turn has become fetchable.
     pub(crate) turns_ready: bool,
-    /// An activity has become fetchable, for somebody.
+    /// An activity has become fetchable, for some worker.
     pub(crate) work_ready: bool,
     /// Instances of which something changed that can be waited for (R8.134).
     pub(crate) committed: Vec<String>,
@@ -86,7 +86,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// The next queue position, or key of an instance: later ones are larger, whoever asks.
+    /// The next queue position, or key of an instance: later ones are larger, in all processes.
     pub(crate) fn next_seq(&mut self) -> Sql<i64> {
         let mut positions = match self.positions {
             Some(positions) => positions,
@@ -111,7 +111,7 @@ impl<'c> Tx<'c> {
         if let Some(known) = instances::by_id(self.connection, id)? {
             return Ok(known);
         }
-        // A key is never used again: tokens and rows of a deleted instance belong to nobody (R8.143).
+        // A key is never used again: tokens and rows of a deleted instance fit no other (R8.143).
         let key = self.next_seq()?;
         instances::insert_name(self.connection, key, id, parent)?;
         Ok(Instance { key, id: id.to_owned(), identity: None, pin: 0, is_new: true })
@@ -127,7 +127,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Whether a message of this instance is due and has not been delivered. Time stands still within a
-    /// transaction, so that nothing becomes due meanwhile: mostly, no message is, of whomever.
+    /// transaction, so that nothing becomes due meanwhile: mostly, no message is, of any instance.
     pub(crate) fn has_overdue(&mut self, key: i64) -> Sql<bool> {
         let any = match self.overdue {
             Some(any) => any,
@@ -144,7 +144,7 @@ impl<'c> Tx<'c> {
             self.pins = Some(stored.map(|(id, text)| (id, Version::parse(&text).ok())).collect());
         }
         let known = self.pins.iter().flatten();
-        // Who cannot be judged is let through: its history tells.
+        // A pin that cannot be read is let through: the history of its instance tells.
         let accepted = known.filter(|(_, version)| version.as_ref().is_none_or(&accepts));
         let accepted = accepted.map(|(id, _)| *id);
         Ok(std::iter::once(0).chain(accepted).collect())

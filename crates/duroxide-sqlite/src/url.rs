@@ -52,7 +52,7 @@ fn mode_of(query: &str) -> Result<Option<&str>, String> {
     for setting in query.split('&').filter(|setting| !setting.is_empty()) {
         match setting.split_once('=') {
             Some(("mode", value)) => mode = Some(value),
-            Some(("cache", "shared" | "private")) => {} // Says nothing to us: there is one writer.
+            Some(("cache", "shared" | "private")) => {} // Without effect: there is one writer.
             _ => return Err(format!("setting `{setting}` is not known; `mode` is")),
         }
     }

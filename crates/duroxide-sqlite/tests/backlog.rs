@@ -1,4 +1,4 @@
-//! What a bounded turn leaves behind, and a lease that ends while nobody looks.
+//! What a bounded turn leaves behind, and a lease that ends while no fetch looks.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -67,7 +67,7 @@ async fn r8_81_a_lease_that_ends_while_something_else_is_written_is_noticed() {
             store.fetch_work_item(LOCK, poll, Some(&of("b", lease)), &TagFilter::Any).await
         }
     });
-    // Whatever the machine does meanwhile: the lease ends before the write lock is let go.
+    // Whatever the machine does meanwhile: the lease ends before the write lock is released.
     let (held, holds) = tokio::sync::oneshot::channel();
     let path = folder.file("a.db");
     let holder = std::thread::spawn(move || {

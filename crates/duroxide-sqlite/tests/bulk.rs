@@ -94,7 +94,7 @@ async fn others_go_on_during_bulk_calls() {
 }
 
 /// What a bulk call does in one read and in one transaction does not depend on how much there is. A
-/// read is a state that somebody needs, and while it lasts the log cannot be cut off.
+/// read needs the state it began with, and while it lasts the log cannot be cut off.
 #[cfg(feature = "test-hooks")]
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_75_bulk_calls_are_made_of_small_steps() {

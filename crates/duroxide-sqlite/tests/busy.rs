@@ -1,4 +1,4 @@
-//! Others who keep the file: waited for, and named when it takes too long (R10.4, R10.12).
+//! Others that keep the file locked: waited for, and named when it takes too long (R10.4, R10.12).
 #![cfg(feature = "test-hooks")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -16,14 +16,14 @@ use support::files::start;
 use support::workload::{PATIENCE, answer, runtime};
 use support::{Folder, stranger};
 
-/// Somebody who has the write lock, until told to let go.
+/// A thread that has the write lock until told to release it.
 struct Holder {
     let_go: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Holder {
-    /// Takes the lock and lets go after a time, or when told to.
+    /// Takes the lock and releases it after a time, or when told to.
     fn new(folder: &Folder, at_most: Duration) -> Self {
         let connection = stranger(&folder.file("a.db"));
         let (let_go, told) = channel();

@@ -91,7 +91,7 @@ async fn r10_13_a_full_disk_fills_up_and_goes_on() {
     let filler = folder.file("filler");
     fill(&filler);
     let acknowledged = start_until_full(&client).await;
-    // Still full: whoever tries hears it, whoever reads is served.
+    // Still full: a write is refused with the reason, a read is served.
     let refused = client.start_orchestration("late", "Hello", "x".repeat(200_000)).await;
     assert!(refused.unwrap_err().is_retryable());
     store.list_instances().await.unwrap();

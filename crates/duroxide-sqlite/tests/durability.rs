@@ -57,7 +57,7 @@ mod commits {
     }
 
     #[tokio::test]
-    async fn r6_88_who_hears_that_an_id_is_taken_can_rely_on_it() {
+    async fn r6_88_a_caller_told_that_an_id_is_taken_can_rely_on_it() {
         let folder = Folder::new();
         let store = open(&folder, Durability::Full).await;
         store.faults().watch();
@@ -70,8 +70,8 @@ mod commits {
         assert_eq!(store.faults().seen().commits, [(true, FULL), (true, FULL)]);
     }
 
-    /// A message while somebody waits for a turn: the turn, and all that was seen until the sender
-    /// heard of it.
+    /// A message while a fetch waits for a turn: the turn, and all that was seen until the sender
+    /// was answered.
     async fn send_to_waiting(store: &SqliteProvider, instance: &str) -> (FetchedTurn, Seen) {
         let lock = Duration::from_secs(30);
         store.faults().watch();
@@ -84,12 +84,12 @@ mod commits {
     }
 
     #[tokio::test]
-    async fn r10_6_a_message_whose_turn_begins_is_synced_before_its_sender_hears_of_it() {
+    async fn r10_6_a_message_whose_turn_begins_is_synced_before_its_sender_is_answered() {
         let folder = Folder::new();
         let store = open(&folder, Durability::Full).await;
         for number in 0..20 {
             let (_, seen) = send_to_waiting(&store, &format!("i{number}")).await;
-            // The turn did not wait for the disk; the sender did. Nobody commits the turn here.
+            // The turn did not wait for the disk; the sender did. No turn is committed here.
             assert!(seen.commits.iter().all(|commit| *commit == (false, NORMAL)), "{seen:?}");
             assert_eq!(seen.syncs, 1);
         }

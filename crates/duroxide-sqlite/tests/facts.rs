@@ -186,7 +186,7 @@ async fn r10_21_leases_of_the_dead_are_free_at_once() {
     store.enqueue_for_worker(activity("x", 1)).await.unwrap();
     let token = take(&store).await;
     store.fetch_work_item(LOCK, NOW, None, &TagFilter::Any).await.unwrap().expect("work");
-    // As somebody finds it whose predecessor was killed: locked, and nobody keeps the locks.
+    // As a new process finds it after its predecessor was killed: locked, with no process that renews.
     for ending in ["", "-wal"] {
         let name = format!("a.db{ending}");
         std::fs::copy(folder.file(&name), grave.file(&name)).unwrap();
@@ -199,7 +199,7 @@ async fn r10_21_leases_of_the_dead_are_free_at_once() {
     assert_eq!((turn.attempt_count, work.expect("the same work").2), (2, 2));
     let error = heir.commit_turn(&token, commit(None)).await.unwrap_err().error;
     assert!(error.message.contains("Invalid lock token"), "the dead are fenced off: {error}");
-    // The living keep theirs, whoever else opens the file.
+    // Living processes keep theirs when another process opens the file.
     let guest = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
     assert!(guest.fetch_turn(LOCK, NOW, None).await.unwrap().is_none());
     drop(guest);

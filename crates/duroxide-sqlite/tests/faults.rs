@@ -1,4 +1,4 @@
-//! Statements and commits that fail: who hears it, and what is there afterwards (R10.12, R10.13).
+//! Statements and commits that fail: which caller is told, and what is left (R10.12, R10.13).
 #![cfg(feature = "test-hooks")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -113,8 +113,8 @@ async fn r8_21_a_turn_that_could_not_be_handed_out_is_not_locked() {
     assert!(10 < failures, "only {failures} statements");
 }
 
-/// Lets the n-th statement of an enqueue fail while somebody waits for work. Who heard of it: the one
-/// who enqueued, or the one who waits; nobody if there is no such statement.
+/// Lets the n-th statement of an enqueue fail while a fetch waits. Which call was told of it: the
+/// enqueue or the fetch; `None` if there is no such statement.
 async fn who_hears(n: u64) -> Option<&'static str> {
     let store = Arc::new(SqliteProvider::new_in_memory().await.unwrap());
     let waiting = tokio::spawn({

@@ -33,7 +33,7 @@ async fn found(folder: &Folder) -> usize {
     store.get_queue_depths().await.unwrap().orchestrator_queue
 }
 
-/// This process's POSIX locks on a file, as the kernel lists them; `None` if it lists none of anybody.
+/// This process's POSIX locks on a file, as the kernel lists them; `None` if it lists none at all.
 fn locks_on(path: &Path) -> Option<usize> {
     let table = std::fs::read_to_string("/proc/locks").ok()?;
     let (process, inode) = (std::process::id().to_string(), path.metadata().ok()?.ino());
@@ -101,7 +101,7 @@ async fn r10_25_locks_are_kept_whatever_is_done_with_the_store() {
         return;
     }
     // The list is not read in one piece: a line may be missed while others lock and unlock. A lock that
-    // was let go is missing every time.
+    // was released is missing every time.
     let has_locks = |name: &str| (0..100).any(|_| locks_on(&folder.file(name)) != Some(0));
     let holds = |after: &str| {
         assert!(has_locks("a.db"), "no lock is left after {after}");
@@ -166,7 +166,7 @@ async fn r10_25_names_of_one_file_are_one_store() {
     let by_link = SqliteProvider::new(&elsewhere.url("link.db"), None).await.unwrap();
     enqueue(&by_link, "x").await.unwrap();
     by_link.fetch_turn(Duration::from_secs(3600), Duration::ZERO, None).await.unwrap().unwrap();
-    // Who comes by the other name knows that the first one lives.
+    // A store opened by the other name knows that the first one lives.
     let by_name = open(&folder).await;
     enqueue(&by_name, "y").await.unwrap();
     let lock = Duration::from_secs(3600);
@@ -268,7 +268,7 @@ async fn r10_26_a_copy_made_by_the_process_itself_loses_nothing_acknowledged() {
         enqueue(&store, &format!("i{n}")).await.unwrap();
     }
     other.list_instances().await.unwrap();
-    // What a program must not do: closing the file lets go of the locks of the whole process.
+    // What a program must not do: closing the file releases the locks of the whole process.
     std::fs::copy(folder.file("a.db"), folder.file("copy.db")).unwrap();
     assert!(run_again("as_another_process_that_closes_last", &folder.file("a.db")));
     is_lost(&store, "a.db-wal").await;

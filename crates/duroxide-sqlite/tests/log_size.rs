@@ -1,4 +1,4 @@
-//! The log is bounded while somebody always reads.
+//! The log is bounded while reads always overlap.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -64,7 +64,7 @@ async fn write(store: &Arc<SqliteProvider>, path: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_is_cut_off_though_somebody_always_reads() {
+async fn the_log_is_cut_off_though_reads_always_overlap() {
     let folder = Folder::new();
     let path = folder.file("a.db");
     drop(open(&folder).await);

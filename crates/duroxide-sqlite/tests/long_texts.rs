@@ -234,7 +234,7 @@ async fn r10_24_texts_go_with_their_instances() {
 }
 
 #[tokio::test]
-async fn r10_24_texts_of_messages_that_nobody_wants_go_with_them() {
+async fn r10_24_texts_of_messages_without_effect_go_with_them() {
     let folder = Folder::fast();
     let file = folder.file("a.db");
     let store = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
@@ -242,7 +242,7 @@ async fn r10_24_texts_of_messages_that_nobody_wants_go_with_them() {
         let (instance, name) = (instance.to_owned(), "Q".to_owned());
         WorkItem::QueueMessage { instance, name, data }
     };
-    // For nobody: a dead letter has all of it.
+    // For an instance that does not exist: a dead letter has all of it.
     let lost = message("nobody", long("lost"));
     store.enqueue_for_orchestrator(lost.clone(), None).await.unwrap();
     assert_eq!(texts(&file), 1);
@@ -250,7 +250,7 @@ async fn r10_24_texts_of_messages_that_nobody_wants_go_with_them() {
     let letters = store.list_dead_letters().await.unwrap();
     assert!(letters[0].payload == serde_json::to_string(&lost).unwrap());
     assert_eq!(texts(&file), 0);
-    // For somebody who takes no notice.
+    // For an instance whose turn records no event of it.
     begin(&store, "i", &long("input")).await;
     store.enqueue_for_orchestrator(message("i", long("more")), None).await.unwrap();
     assert_eq!(texts(&file), 2);

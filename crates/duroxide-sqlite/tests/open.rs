@@ -55,7 +55,7 @@ async fn r10_12_what_is_no_database() {
             assert!(!error.is_retryable());
         }
     }
-    // Not a file at all: must not wait for somebody to write to it, either.
+    // Not a file at all: must not wait for another process to write to it, either.
     let error = SqliteProvider::new("sqlite:/dev/null", None).await.unwrap_err();
     assert!(matches!(error, SqliteError::NotADatabase { .. }), "{error}");
 }

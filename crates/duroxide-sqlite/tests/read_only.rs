@@ -1,4 +1,4 @@
-//! Files and folders that cannot be written, as somebody whom permissions bind (R10.12).
+//! Files and folders that cannot be written, as a user whom permissions bind (R10.12).
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use support::Folder;
 use support::again::{as_nobody, inner_folder};
 use support::files::{filled, refusal, start};
 
-/// Whether permissions bind us; if they do not, the test is run again where they do.
+/// Whether permissions bind this process; if they do not, the test is run again where they do.
 fn bound(test: &str) -> Option<Folder> {
     if let Some(folder) = inner_folder() {
         return Some(folder);
@@ -85,7 +85,7 @@ async fn r10_12_a_store_turned_read_only_is_not_tried_for_ever() {
     };
     let path = filled(&folder, "a.db").await;
     let reader = SqliteProvider::new(&folder.url("a.db"), None).await.unwrap();
-    // Whoever has it open may go on; whoever comes back after losing it may not.
+    // A store that has the file open may go on; a connection opened anew may not write.
     reader.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap();
     allow(&path, 0o400);
     let error = reader.checkpoint().await.unwrap_err();

@@ -45,7 +45,7 @@ async fn begin(store: &SqliteProvider, id: &str) {
     store.commit_turn(&turn.lock_token, first_turn(id, None)).await.unwrap();
 }
 
-/// The start of `x` as somebody's child.
+/// The start of `x` as the child of this parent.
 fn child_of(parent: &str) -> WorkItem {
     let WorkItem::StartOrchestration { instance, orchestration, input, version, .. } =
         start("x", "child")

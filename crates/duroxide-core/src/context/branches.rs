@@ -11,9 +11,9 @@ use super::wakeup::Wakeup;
 pub(super) struct Branches<F: Future> {
     branches: Vec<Branch<F>>,
     unfinished: usize,
-    /// `None` under the rules of old executions, in which nobody is woken and all are polled.
+    /// `None` under the rules of old executions, in which no branch is woken and all are polled.
     calls: Option<Arc<Calls>>,
-    /// Those being polled; kept for its memory.
+    /// The branches being polled; kept for its memory.
     woken: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ impl<F: Future> Branches<F> {
         Self { branches, unfinished, calls, woken: Vec::new() }
     }
 
-    /// Polls who was woken; ready once all are finished.
+    /// Polls the branches that were woken; ready once all are finished.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.calls.clone() {
             None => self.branches.iter_mut().for_each(|branch| self.unfinished -= branch.poll(cx)),
@@ -46,7 +46,7 @@ impl<F: Future> Branches<F> {
         let mut woken = std::mem::take(&mut self.woken);
         calls.answer(cx.waker(), &mut woken);
         // Events come one at a time. What the code itself wakes at once may come in any order: tokio's
-        // `watch` and `Barrier` wake who waits at random, and no replay would repeat that.
+        // `watch` and `Barrier` wake waiters at random, and no replay would repeat that.
         woken.sort_unstable();
         for index in woken.drain(..) {
             let branch = &mut self.branches[index];
@@ -84,7 +84,7 @@ struct Pending {
     /// In the order of their wakes, each once.
     woken: Vec<usize>,
     is_woken: Vec<bool>,
-    /// Whom to wake when the first branch is; `None` once that is done.
+    /// What to wake when the first branch is; `None` once that is done.
     join: Option<Waker>,
 }
 
@@ -100,7 +100,7 @@ impl Calls {
         Waker::from(Arc::new(BranchWaker { index, calls: Arc::clone(self) }))
     }
 
-    /// Takes who was woken; `join` is called for whoever is from now on.
+    /// Takes the branches that were woken; `join` is called for branches woken from now on.
     fn answer(&self, join: &Waker, woken: &mut Vec<usize>) {
         let join = join.clone();
         let mut pending = self.locked();
@@ -110,7 +110,7 @@ impl Calls {
         }
         let before = pending.join.replace(join);
         drop(pending);
-        drop(before); // Anybody's: not under the lock.
+        drop(before); // A waker may run any code: not under the lock.
     }
 
     fn call(&self, index: usize) {

@@ -16,7 +16,7 @@ impl OrchestrationContext {
     /// ```
     /// # use duroxide_core::context::OrchestrationContext;
     /// async fn ask(ctx: OrchestrationContext, question: String) -> Result<String, String> {
-    ///     ctx.set_custom_status(question); // Stored together with the wait: who sees it may answer.
+    ///     ctx.set_custom_status(question); // Stored together with the wait: a client may answer.
     ///     Ok(ctx.schedule_wait("Answer").await)
     /// }
     /// ```

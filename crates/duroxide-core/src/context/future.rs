@@ -177,7 +177,7 @@ impl<T> Drop for DurableFuture<T> {
     fn drop(&mut self) {
         if let State::Waiting(waiting) = &self.state {
             let Dropped { kept, woken } = waiting.ctx.state().drop_token(waiting.token);
-            drop(kept); // Not under the lock: a waker is anybody's.
+            drop(kept); // Not under the lock: a waker may run any code.
             woken.into_iter().for_each(Waker::wake);
         }
     }

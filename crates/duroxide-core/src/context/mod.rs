@@ -56,13 +56,13 @@ pub struct OrchestrationContext {
 struct ContextInner {
     identity: Identity,
     replaying: AtomicBool,
-    /// Whether futures wake who waits for them. In older executions everybody is polled each time.
+    /// Whether futures wake the tasks that wait for them. In older executions all are polled each time.
     wakes: bool,
     wakeup: Arc<Wakeup>,
     state: Mutex<ContextState>,
 }
 
-/// Who is running.
+/// Which execution is running.
 pub(crate) struct Identity {
     pub(crate) instance_id: String,
     pub(crate) execution_id: u64,
@@ -172,11 +172,11 @@ impl OrchestrationContext {
         let (result, kept) = state.poll_token(token);
         let is_known = state.tokens.keeps_waker(token, waker);
         drop(state);
-        drop(kept); // Anybody's, like the one that is cloned: not under the lock.
+        drop(kept); // A waker may run any code, also when it is cloned: not under the lock.
         if result.is_some() || is_known || !self.inner.wakes {
             return result;
         }
-        // Polled by another task, say: nobody there would be woken in the same place again.
+        // Polled by another task, say: no replay would wake that task in the same place again.
         if self.inner.wakeup.counts() && !waker.will_wake(Waker::noop()) {
             let waker = waker.clone();
             let replaced = self.state().tokens.keep_waker(token, waker);

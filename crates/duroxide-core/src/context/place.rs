@@ -1,4 +1,4 @@
-//! Where code has got to: its last scheduling call, for those who look on from another thread.
+//! Where code has got to: its last scheduling call, to be read from another thread.
 
 use std::cell::RefCell;
 use std::panic::Location;

@@ -48,7 +48,7 @@ impl Queues {
         mailbox.waiting.len() <= mailbox.unread.len()
     }
 
-    /// Messages are kept whether or not anyone waits (R3.151). The dequeue that can read it.
+    /// Messages are kept whether or not a dequeue waits (R3.151). The dequeue that can read it.
     pub(crate) fn deliver(&mut self, name: &str, data: &str) -> Option<u64> {
         let mailbox = self.mailboxes.entry(name.to_owned()).or_default();
         mailbox.unread.push_back(mailbox.messages.len());
@@ -83,7 +83,7 @@ impl Queues {
         (place < mailbox.unread.len()).then(|| mailbox.last_reader()).flatten()
     }
 
-    /// Messages nobody read, in order of arrival (R3.112).
+    /// Messages that no dequeue has read, in order of arrival (R3.112).
     pub(crate) fn unread(&self) -> Vec<(String, String)> {
         let mut unread: Vec<(u64, &str, &str)> = Vec::new();
         for (name, mailbox) in &self.mailboxes {

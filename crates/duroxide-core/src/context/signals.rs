@@ -31,7 +31,7 @@ impl Signals {
         channel.registered.push(event_id);
     }
 
-    /// Delivers a signal if a slot is open for it; early ones are not kept (R3.57). Whose slot it is.
+    /// Delivers a signal if a slot is open for it; early ones are not kept (R3.57). Its wait.
     pub(crate) fn deliver(&mut self, name: &str, data: &str) -> Option<u64> {
         let channel = self.channels.get_mut(name)?;
         let wait = channel.wait_at(channel.delivered.len())?;

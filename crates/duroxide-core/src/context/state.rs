@@ -57,9 +57,9 @@ pub(crate) struct PollCount {
 /// What the end of a future leaves to be done outside the lock.
 #[derive(Default)]
 pub(crate) struct Dropped {
-    /// Who waited for it.
+    /// The waker of the task that waited for it.
     pub(crate) kept: Option<Waker>,
-    /// Who can read in its stead.
+    /// The waker of the dequeue that can read in its stead.
     pub(crate) woken: Option<Waker>,
 }
 
@@ -129,8 +129,8 @@ impl ContextState {
         self.signals.subscribe(event_id, name);
     }
 
-    /// Opens the place of a bound dequeue. Who can read now is to be woken.
-    #[must_use = "somebody waits for it"]
+    /// Opens the place of a bound dequeue. The waker of the dequeue that can read now, to be woken.
+    #[must_use = "a dequeue waits to be woken"]
     pub(crate) fn bind_dequeue(&mut self, event_id: u64, name: &str) -> Option<Waker> {
         let is_readable = self.queues.subscribe(event_id, name);
         // R3.154: dropped before it was bound, it reserves nothing.
@@ -140,15 +140,15 @@ impl ContextState {
         is_readable.then(|| self.tokens.take_waker_of(event_id)).flatten()
     }
 
-    /// Takes a dequeue out of its mailbox. Who can read in its stead is to be woken.
-    #[must_use = "somebody waits for it"]
+    /// Takes a dequeue out of its mailbox. The waker of the dequeue that can read in its stead.
+    #[must_use = "a dequeue waits to be woken"]
     pub(crate) fn cancel_dequeue(&mut self, event_id: u64) -> Option<Waker> {
         let next = self.queues.cancel(event_id)?;
         self.tokens.take_waker_of(next)
     }
 
-    /// What a future sees when polled, and who waited for it if that is its result, which is handed
-    /// out once.
+    /// What a future sees when polled, and the waker kept for it if that is its result, which is
+    /// handed out once.
     pub(crate) fn poll_token(&mut self, token: u64) -> (Option<CompletionResult>, Option<Waker>) {
         match self.result_of(token) {
             Some(result) => {
@@ -218,7 +218,7 @@ impl ContextState {
         }
     }
 
-    /// Takes in a signal, if somebody waits for one of its name: whether, and who is to be woken.
+    /// Takes in a signal, if a wait for its name is open: whether, and the waker of that wait.
     pub(crate) fn deliver_signal(&mut self, name: &str, data: &str) -> (bool, Option<Waker>) {
         match self.signals.deliver(name, data) {
             Some(wait) => (true, self.tokens.take_waker_of(wait)),
@@ -226,8 +226,8 @@ impl ContextState {
         }
     }
 
-    /// Takes in a message. Who can read it is to be woken.
-    #[must_use = "somebody waits for it"]
+    /// Takes in a message. The waker of the dequeue that can read it.
+    #[must_use = "a dequeue waits to be woken"]
     pub(crate) fn deliver_message(&mut self, name: &str, data: &str) -> Option<Waker> {
         let dequeue = self.queues.deliver(name, data)?;
         self.tokens.take_waker_of(dequeue)

@@ -53,7 +53,7 @@ pub(crate) struct Tokens {
     by_event: IdMap<u64>,
     /// Tokens whose futures were dropped since [`Tokens::take_dropped`] was last called.
     dropped: Vec<u64>,
-    /// How many futures would wake somebody.
+    /// How many futures have a waker.
     awaited: usize,
 }
 
@@ -62,7 +62,7 @@ struct Slot {
     event_id: Option<u64>,
     result: Option<CompletionResult>,
     fate: Fate,
-    /// Whom to wake when there is a result.
+    /// What to wake when there is a result.
     waker: Option<Waker>,
 }
 
@@ -95,13 +95,13 @@ impl Tokens {
         self.slot(*token).map(|slot| slot.fate)
     }
 
-    /// Stores a result for the future of a schedule event. Nobody may be left to read it. Who waits
-    /// is to be woken.
-    #[must_use = "somebody waits for it"]
+    /// Stores a result for the future of a schedule event, which may have ended. The waker of the
+    /// task that waits for it, to be woken.
+    #[must_use = "a task waits to be woken"]
     pub(crate) fn deliver(&mut self, event_id: u64, result: CompletionResult) -> Option<Waker> {
         let token = self.by_event.get(event_id).copied()?;
         let slot = self.slot_mut(token)?;
-        // A result nobody can read any more would only take up memory.
+        // A result that no future can read any more would only take up memory.
         if slot.fate != Fate::Open || !suits(slot.operation, &result) {
             return None;
         }
@@ -115,7 +115,7 @@ impl Tokens {
         kept.is_some_and(|kept| kept.will_wake(waker))
     }
 
-    /// Keeps whom to wake; the one before.
+    /// Keeps a waker; the one before.
     pub(crate) fn keep_waker(&mut self, token: u64, waker: Waker) -> Option<Waker> {
         let Some(slot) = self.slot_mut(token) else { return Some(waker) };
         if slot.fate != Fate::Open {
@@ -126,7 +126,7 @@ impl Tokens {
         before
     }
 
-    /// Who waits for the future of a schedule event, to be woken.
+    /// The waker of the task that waits for the future of a schedule event, to be woken.
     pub(crate) fn take_waker_of(&mut self, event_id: u64) -> Option<Waker> {
         let token = self.by_event.get(event_id).copied()?;
         self.take_waker(token)
@@ -147,7 +147,7 @@ impl Tokens {
         self.slot_mut(token)?.result.take()
     }
 
-    /// Ends a future; the first end counts. Who waited for it.
+    /// Ends a future; the first end counts. The waker of the task that waited for it.
     pub(crate) fn finish(&mut self, token: u64, fate: Fate) -> Option<Waker> {
         let slot = self.slot_mut(token)?;
         if slot.fate != Fate::Open {
@@ -167,7 +167,7 @@ impl Tokens {
         slots.filter_map(|slot| Some((slot.operation, slot.event_id?)))
     }
 
-    /// Takes them, ascending: each is told once, so that a turn does not pay for the drops of all
+    /// Takes them, ascending: each is reported once, so that a turn does not pay for the drops of all
     /// turns before it.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Operation, u64)> {
         let mut dropped: Vec<(Operation, u64)> = self.dropped().collect();

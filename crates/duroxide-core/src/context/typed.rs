@@ -14,7 +14,7 @@ pub(super) const CHILD_RESULT: &str = "result of sub-orchestration";
 /// A payload that could not be decoded, while nothing the code did since has agreed with history.
 #[derive(Debug, Clone)]
 pub(crate) struct Undecoded {
-    /// Which payload of whom, what it ought to be, and what is wrong with it.
+    /// Which payload of what, what it ought to be, and what is wrong with it.
     pub(crate) text: String,
     /// Whether it was read from a history that was stored before: then it could be decoded once.
     pub(crate) on_replay: bool,

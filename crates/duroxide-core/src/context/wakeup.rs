@@ -1,4 +1,4 @@
-//! Who may wake an orchestration: its own turn, and nobody else.
+//! What may wake an orchestration: its own turn, and nothing else.
 //!
 //! Durable futures, and whatever the code puts between them (joins, channels, unordered sets), keep
 //! wakers as any future does. A wake counts if it comes from the running turn, on its thread: from an
@@ -60,7 +60,7 @@ impl Wakeup {
         woken
     }
 
-    /// Whether somebody else has ever tried to wake it.
+    /// Whether anything outside its turn has ever tried to wake it.
     pub(crate) fn was_woken_by_others(&self) -> bool {
         self.foreign.load(Ordering::Relaxed)
     }

@@ -218,7 +218,7 @@ pub enum EventKind {
         /// Input of the successor.
         input: String,
     },
-    /// Somebody asked for the instance's cancellation.
+    /// The instance's cancellation was asked for.
     #[serde(rename = "OrchestrationCancelRequested")]
     OrchestrationCancelRequested {
         /// Why.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// Beside the fields of what was given up. Whoever reads that as messages passes over it.
+/// Beside the fields of what was given up. A decoder of these as messages passes over it.
 const CAUSE: &str = "given_up_because";
 
 /// The message of a poison error (R7.74): what was given up, as JSON, with the cause if there is one.

@@ -79,7 +79,7 @@ pub enum WorkItem {
         /// Due time, milliseconds since the epoch.
         fire_at_ms: u64,
     },
-    /// Somebody raised an external event.
+    /// An external event was raised.
     ExternalRaised {
         /// Target instance.
         instance: String,
@@ -110,7 +110,7 @@ pub enum WorkItem {
         /// How.
         details: ErrorDetails,
     },
-    /// Somebody asked for a cancellation.
+    /// A cancellation was asked for.
     CancelInstance {
         /// Target instance.
         instance: String,

@@ -92,7 +92,7 @@ where
     tags
 }
 
-/// Who fetches session work, and for how long a session is then theirs.
+/// Which worker fetches session work, and for how long a session is then its own.
 #[derive(Debug, Clone)]
 pub struct SessionFetchConfig {
     /// Owner of the sessions.

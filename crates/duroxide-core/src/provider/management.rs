@@ -1,4 +1,4 @@
-//! What management calls return and take, and the older trait nobody uses any more (R8.2).
+//! What management calls return and take, and the older trait that is no longer used (R8.2).
 
 use async_trait::async_trait;
 
@@ -62,7 +62,7 @@ pub struct SystemMetrics {
     pub total_events: u64,
 }
 
-/// What waits in the queues and nobody has locked.
+/// What waits in the queues and is not locked.
 #[derive(Debug, Clone, Default)]
 pub struct QueueDepths {
     /// Messages for orchestrations, from when they are due; those that were given back count at once.
@@ -78,7 +78,7 @@ pub struct QueueDepths {
 pub struct InstanceFilter {
     /// Only these.
     pub instance_ids: Option<Vec<String>>,
-    /// Only those whose current execution ended before this time.
+    /// Only instances whose current execution ended before this time.
     pub completed_before: Option<u64>,
     /// At most this many; 1000 if absent.
     pub limit: Option<u32>,
@@ -89,7 +89,7 @@ pub struct InstanceFilter {
 pub struct PruneOptions {
     /// Keep the newest so many, the current one included.
     pub keep_last: Option<u32>,
-    /// Only those that ended before this time.
+    /// Only executions that ended before this time.
     pub completed_before: Option<u64>,
 }
 

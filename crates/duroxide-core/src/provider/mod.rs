@@ -328,8 +328,8 @@ pub trait Provider: Any + Send + Sync {
     /// Queues the start of an instance unless its id is taken: by an instance, or by a start that is
     /// queued or in a turn that has not been committed. An ended instance can be made room of: it is
     /// deleted with its descendants, as by `delete_instance` without force. All of it is one
-    /// transaction, so that of many who start an id at once one is told that it has (R6.88). The
-    /// default looks first and sends then.
+    /// transaction, so that of many callers that start an id at once one is told that it has (R6.88).
+    /// The default looks first and sends then.
     async fn start_instance(
         &self,
         start: WorkItem,
@@ -358,10 +358,10 @@ pub trait Provider: Any + Send + Sync {
         None
     }
 
-    /// Those of these activities' lock tokens whose activity is no longer in the queue, or locked by
-    /// somebody else since: a renewal would be refused. A read, asked every second or so for
-    /// activities that run for longer, so that those cancelled elsewhere hear of it before their next
-    /// renewal. Empty if the store cannot tell (R8.148).
+    /// The ones of these lock tokens whose activity is no longer in the queue, or was locked by another
+    /// worker since: a renewal would be refused. A read, asked every second or so for activities that
+    /// run for longer, so that one cancelled elsewhere is stopped before its next renewal. Empty if the
+    /// store cannot tell (R8.148).
     async fn lost_work_items(&self, tokens: &[&str]) -> Result<Vec<String>, ProviderError> {
         let _ = tokens;
         Ok(Vec::new())

@@ -15,8 +15,8 @@ pub enum StartOutcome {
     Ended,
 }
 
-/// [`Provider::start_instance`] of a store that has nothing better: a look, then a message. Whoever
-/// comes between the two is not noticed.
+/// [`Provider::start_instance`] of a store that has nothing better: a look, then a message. A start
+/// that comes between the two is not noticed.
 pub(super) async fn look_and_send<P: Provider + ?Sized>(
     store: &P,
     start: WorkItem,

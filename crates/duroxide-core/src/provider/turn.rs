@@ -17,7 +17,7 @@ pub struct FetchedTurn {
     pub attempt_count: u32,
     /// Id of the last event of the current execution; 0 if it has none.
     pub last_event_id: u64,
-    /// Its time; 0 if there is none. With the id it tells whether somebody else has gone on with the
+    /// Its time; 0 if there is none. With the id it tells whether another worker has gone on with the
     /// instance.
     pub last_event_at_ms: u64,
     /// Number of the instance's life: another if it was deleted and its name used again, the same for
@@ -58,13 +58,14 @@ pub struct TurnCommit {
     pub metadata: ExecutionMetadata,
     /// Activities to take out of the worker queue.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
-    /// How much later than at their time the timers among the messages become visible: whoever commits
-    /// this means to fire them itself, by [`commit_timer_turn`](super::Provider::commit_timer_turn)
-    /// (R8.150). 0 where the store does not take such turns.
+    /// How much later than at their time the timers among the messages become visible: the node that
+    /// commits this means to fire them itself, by
+    /// [`commit_timer_turn`](super::Provider::commit_timer_turn) (R8.150). 0 where the store does not
+    /// take such turns.
     pub timer_grace_ms: u64,
     /// Timers of this execution that nothing waits for any more since this turn: their messages, as
-    /// they were queued, or are by this commit. They are delivered like any other; a store may tell
-    /// them apart for those who look at what an instance waits for, and need not (R8.151).
+    /// they were queued, or are by this commit. They are delivered like any other; a store may mark
+    /// them for tools that show what an instance waits for, and need not (R8.151).
     pub dropped_timers: Vec<WorkItem>,
     /// The first turn of the next execution, if that has run already. It is stored right after this
     /// one, in the same transaction, and no message has to begin it (R8.140).

@@ -95,7 +95,7 @@ impl Execution {
             }
             EventKind::ExternalSubscribedCancelled { .. } => {
                 match event.source_event_id {
-                    // Nobody moves up to a signal, so nobody has to be woken.
+                    // No wait moves up to a signal, so no task has to be woken.
                     Some(source) if self.rules.strict => state.signals.give_up(source),
                     Some(source) => state.signals.cancel(source),
                     None => {}
@@ -110,7 +110,7 @@ impl Execution {
         }
     }
 
-    /// Somebody may go on: whoever waits is woken, and where nobody is ever woken, all are polled.
+    /// The code may go on: the task that waits is woken; in old executions, without wakes, all is polled.
     pub(super) fn wake(&mut self, waker: Option<Waker>) {
         self.must_poll = true;
         waker.into_iter().for_each(Waker::wake);

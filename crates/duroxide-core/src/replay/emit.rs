@@ -41,7 +41,7 @@ impl ReplayEngine {
         }
     }
 
-    /// The same for executions in which nobody is woken: polls as long as there is anything new.
+    /// The same for old executions, which have no wakes: polls as long as there is anything new.
     fn advance_by_rounds(&mut self, execution: &mut Execution) -> Result<(), ErrorDetails> {
         let mut answers = Answers::new();
         let mut idle_rounds = 0;

@@ -32,7 +32,7 @@ pub enum TurnResult {
         /// policy, where they are told from history.
         unconsumed_queue_arrivals: Option<Vec<(String, String)>>,
     },
-    /// Somebody cancelled the instance.
+    /// The instance was cancelled.
     Cancelled(String),
 }
 

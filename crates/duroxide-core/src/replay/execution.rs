@@ -29,7 +29,7 @@ pub(super) struct Execution {
     pub(super) open_work: usize,
     /// Which line of code made which schedule event, for reports.
     pub(super) matched: Vec<(u64, &'static Location<'static>)>,
-    /// Something it may wait for has changed. Asked only where nobody is woken, in old executions.
+    /// Something it may wait for has changed. Asked only in old executions, which have no wakes.
     pub(super) must_poll: bool,
     /// The last event applied was an action of the code's own.
     pub(super) is_binding: bool,
@@ -87,7 +87,7 @@ impl Execution {
         }
     }
 
-    /// Polls as long as anybody in it was woken, and takes what the code asked for.
+    /// Polls as long as any task in it was woken, and takes what the code asked for.
     pub(super) fn settle(&mut self) -> Result<(), ErrorDetails> {
         while self.output.is_none() && self.ctx.wakeup().take_woken() {
             self.poll_once()?;
@@ -151,8 +151,8 @@ impl Execution {
     }
 
     /// After a pending poll: whether something durable can make the code go on, and whether any
-    /// durable future returned its value in it. Where nobody is woken, a pending poll that asked no
-    /// durable future waits for something else.
+    /// durable future returned its value in it. Without wakes, a pending poll that asked no durable
+    /// future waits for something else.
     fn look_at_pending(&self) -> (bool, bool) {
         let state = self.ctx.state();
         let may_go_on = match self.rules.strict {

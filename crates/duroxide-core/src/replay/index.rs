@@ -14,7 +14,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Whether somebody else does it, who then says so.
+    /// Whether it is done outside this execution, and its result comes as a message.
     pub(super) fn is_work(self) -> bool {
         matches!(self, Self::Activity | Self::Child)
     }

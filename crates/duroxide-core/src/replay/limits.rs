@@ -1,4 +1,4 @@
-//! Size limits on what one turn adds (R7.91 – R7.94). The first violation is told.
+//! Size limits on what one turn adds (R7.91 – R7.94). The first violation is reported.
 
 use crate::model::limits::{
     MAX_CUSTOM_STATUS_BYTES, MAX_KV_KEYS, MAX_KV_VALUE_BYTES, MAX_TAG_NAME_BYTES,

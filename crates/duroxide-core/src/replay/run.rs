@@ -93,7 +93,7 @@ impl ReplayEngine {
         let mut state = execution.ctx.state();
         for event in self.history().skip(position) {
             if let EventKind::QueueEventDelivered { name, data } = &event.kind {
-                // Nobody is left to be woken.
+                // No task is left to be woken.
                 let _ = state.queues.deliver(name, data);
             }
         }

@@ -1,8 +1,8 @@
 //! Code kept between two turns, so that the next one need not begin again.
 //!
 //! A suspended execution is what a replay of its history would lead to, and nothing else: the same
-//! future in the same place, the same state behind it. Whoever keeps one has to make sure that the
-//! history has not grown meanwhile; in any doubt it is dropped and the history replayed.
+//! future in the same place, the same state behind it. A node that keeps one has to make sure that
+//! the history has not grown meanwhile; in any doubt it is dropped and the history replayed.
 
 use super::emit::SystemCalls;
 use super::engine::{ReplayEngine, TurnResult};
@@ -26,7 +26,7 @@ pub struct Resumption {
     pub messages: Vec<WorkItem>,
     /// The time, milliseconds since the epoch.
     pub now_ms: u64,
-    /// Who answers system calls within the turn.
+    /// What answers system calls within the turn.
     pub system_calls: Option<Box<dyn SystemCalls>>,
 }
 
@@ -45,7 +45,7 @@ impl Suspended {
     }
 
     /// Whether it waits for this activity, and for no other activity or child: the result is then
-    /// unlikely to find company on its way. Those whose futures were dropped count as well.
+    /// unlikely to be fetched together with another. Those with dropped futures count as well.
     pub fn waits_only_for_activity(&self, activity_id: u64) -> bool {
         self.ran.execution.as_ref().is_some_and(|execution| {
             let class = execution.open.get(activity_id);

@@ -73,7 +73,7 @@ impl Ending<'_> {
         self.outcome(status, activities, messages)
     }
 
-    /// The failure of an execution whose code was not run: one event, and word to those concerned.
+    /// The failure of an execution whose code was not run: one event, and word to parent and children.
     pub(super) fn into_failure(self, details: ErrorDetails) -> TurnOutcome {
         let open = self.started_open_children();
         self.engine.record(None, EventKind::OrchestrationFailed { details: details.clone() });
@@ -91,7 +91,7 @@ impl Ending<'_> {
         let finished_children = self.finished_children();
         let dropped_timers = match status {
             TurnStatus::Running => self.engine.timers_without_listener(),
-            _ => Vec::new(), // Timers of an execution that has ended are heard by nobody.
+            _ => Vec::new(), // An execution that has ended takes no notice of timers.
         };
         let kv_changes = match status {
             TurnStatus::ContinuedAsNew(_) => self.kv_changes(),
@@ -193,7 +193,7 @@ impl Ending<'_> {
         self.starts(|action| matches!(action, Action::StartOrchestrationDetached { .. }))
     }
 
-    /// What history says was started is started: detached ones, and children nobody has dropped. A
+    /// What history says was started is started: detached ones, and children that were not dropped. A
     /// result for the ended execution will be ignored, as of any child left running (L34).
     fn starts_before_continuing(&self) -> Vec<WorkItem> {
         let dropped: Vec<u64> = self.engine.dropped_of(Operation::Child).collect();
@@ -282,8 +282,8 @@ impl Ending<'_> {
         self.cancels(wanted.map(|(_, child)| child.clone()).collect(), PARENT_DROPPED)
     }
 
-    /// Code that returned an error has let go of its children, or means to keep them (R3.110); code
-    /// that did not get to return leaves them to us (L7).
+    /// Code that returned an error has dropped its children, or means to keep them (R3.110); children of
+    /// code that did not get to return are cancelled here (L7).
     fn children_of_a_broken_parent(&self) -> Vec<String> {
         if self.engine.code_failed { Vec::new() } else { self.started_open_children() }
     }
@@ -316,7 +316,7 @@ impl Ending<'_> {
     }
 
     /// The start of the successor (R3.111 – R3.114). Its senders were told that their messages are
-    /// safe, so all that nobody has read go along, however many they are.
+    /// safe, so all unread ones go along, however many they are.
     fn continue_as_new(
         &self,
         input: &str,

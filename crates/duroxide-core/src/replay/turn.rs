@@ -41,7 +41,7 @@ pub struct Turn {
     pub kv_snapshot: HashMap<String, KvEntry>,
     /// The time, milliseconds since the epoch.
     pub now_ms: u64,
-    /// Who answers system calls within the turn.
+    /// What answers system calls within the turn.
     pub system_calls: Option<Box<dyn SystemCalls>>,
     /// What to do about waits that are not durable.
     pub foreign_wait: ForeignWait,

@@ -98,7 +98,7 @@ pub(crate) struct Ingredients {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Focus {
     Everything,
-    /// One queue and one signal that everybody is after.
+    /// One queue and one signal that all tasks wait for.
     Mail,
     Values,
 }
@@ -313,7 +313,7 @@ impl Block {
     }
 
     async fn limited(&mut self, ops: &[Op], permits: usize) {
-        // Locks handed out in turn are a semaphore that wakes who waits.
+        // Locks handed out in turn are a semaphore that wakes its waiters.
         let places: Vec<Mutex<Vec<String>>> = (0..permits).map(|_| Mutex::default()).collect();
         let starter = self.starter();
         let branches = ops.iter().enumerate().map(|(n, op)| {

@@ -58,9 +58,9 @@ fn a_timer_outlives_the_process_that_set_it() {
 
 // R6.34: it need not poll for commits of other processes, the store looks out for them.
 #[test]
-fn who_waits_in_another_process_hears_of_the_end_at_once() {
+fn a_client_in_another_process_is_told_of_the_end_at_once() {
     let Some(_turn) = turn() else { return };
-    company::who_waits_in_another_process_hears_of_the_end_at_once(&POSTGRES);
+    company::a_client_in_another_process_is_told_of_the_end_at_once(&POSTGRES);
 }
 
 #[test]
@@ -111,21 +111,21 @@ fn r6_68_names_are_used_again_while_workers_are_killed() {
 
 // R7.28: what ends its process is given up in the end, and nobody else is.
 #[test]
-fn who_ends_its_process_harms_nobody_else() {
+fn code_that_ends_its_process_harms_no_other_instance() {
     let Some(_turn) = turn() else { return };
-    killers::who_ends_its_process_harms_nobody_else(&POSTGRES);
+    killers::code_that_ends_its_process_harms_no_other_instance(&POSTGRES);
 }
 
 // R8.146: processes that are ended before they have run anything use up the attempts of nobody.
 #[test]
-fn r8_146_processes_that_end_at_once_harm_nobody() {
+fn r8_146_processes_that_end_at_once_harm_no_instance() {
     let Some(_turn) = turn() else { return };
-    killers::processes_that_end_at_once_harm_nobody(&POSTGRES);
+    killers::processes_that_end_at_once_harm_no_instance(&POSTGRES);
 }
 
 // The same for some that have fetched: the first fetch takes a while here.
 #[test]
-fn r8_146_processes_that_end_with_their_first_fetches_harm_nobody() {
+fn r8_146_processes_that_end_with_their_first_fetches_harm_no_instance() {
     let Some(_turn) = turn() else { return };
-    killers::processes_that_end_early_harm_nobody(&POSTGRES, Duration::from_millis(80));
+    killers::processes_that_end_early_harm_no_instance(&POSTGRES, Duration::from_millis(80));
 }

@@ -42,7 +42,7 @@ impl CommitDirect {
 }
 
 impl Seen {
-    /// The instance, if it is as the turn has seen it and nobody is about to change that.
+    /// The instance, if it is as the turn has seen it and no message or lock is about to change that.
     pub(super) fn at_rest(&self, tx: &mut Tx<'_>, key: i64) -> Result<Instance, OpError> {
         let c = tx.connection;
         let is_free = match mailboxes::get(c, key)? {

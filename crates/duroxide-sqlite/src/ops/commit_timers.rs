@@ -1,4 +1,4 @@
-//! Timers fired by whoever keeps their instance, and the turn that has read them (R8.150).
+//! Timers fired by the node that keeps their instance, and the turn that has read them (R8.150).
 
 use std::collections::BTreeSet;
 

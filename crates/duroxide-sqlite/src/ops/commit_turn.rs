@@ -31,8 +31,8 @@ pub(crate) struct CommitTurn {
     turns: Turns,
 }
 
-/// A turn, or several that follow one another (R8.140), serialised; or why they are refused, whoever
-/// may commit them.
+/// A turn, or several that follow one another (R8.140), serialised; or why they are refused, no matter
+/// with which lock they are committed.
 #[derive(Debug)]
 pub(super) struct Turns(Result<Vec<TurnDraft>, Refusal>);
 
@@ -88,7 +88,7 @@ impl Turns {
     }
 }
 
-/// Makes turns true. The mailbox is opened before they send messages, which may be for themselves.
+/// Writes turns down. The mailbox is opened before they send messages, which may be for themselves.
 pub(super) fn record_all(
     tx: &mut Tx<'_>,
     mut instance: Instance,
@@ -103,7 +103,7 @@ pub(super) fn record_all(
         turn.record_messages(tx, &instance)?;
     }
     if turns.iter().all(|turn| turn.events.rows.is_empty()) {
-        // Nobody wanted the messages: their texts go with them.
+        // No event took up the messages: their texts go with them.
         long_texts::sweep(tx.connection, instance.key)?;
     }
     if turns.iter().any(TurnDraft::can_be_waited_for) {

@@ -49,7 +49,7 @@ impl Op for FetchTurn {
         mailbox::advance(tx)?;
         mailbox::dead_letter_undeliverable(tx)?;
         let (mut turns, mut room) = (Vec::new(), MAX_FETCH_BYTES);
-        // Once more if some of the chosen turned out to be nobody.
+        // Once more if some of the chosen keys turned out to belong to no instance.
         while turns.len() < self.max {
             let chosen = self.choose(tx, self.max - turns.len())?;
             if chosen.is_empty() {
@@ -62,8 +62,8 @@ impl Op for FetchTurn {
                 };
                 let is_known = || tx.is_known(&instance);
                 let next = messages::next_batch(tx.connection, key, is_known)?;
-                // Whose lock ended without its holder comes alone (R8.146), and all together is
-                // bounded (R8.147).
+                // A turn whose last lock ended without a commit comes alone (R8.146), and all together
+                // is bounded (R8.147).
                 let is_tried = next.is_tried() && mailboxes::is_moved(tx.connection, key)?;
                 let bytes = next.bytes;
                 if !turns.is_empty() {
@@ -99,7 +99,7 @@ impl Op for FetchTurn {
 }
 
 impl FetchTurn {
-    /// The instances with the oldest messages among those whose pin is accepted.
+    /// The instances with the oldest messages among the ones whose pin is accepted.
     fn choose(&self, tx: &mut Tx<'_>, max: usize) -> Sql<Vec<i64>> {
         let accepts = |version: &_| self.pins.as_ref().is_none_or(|range| range.contains(version));
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
@@ -143,7 +143,7 @@ impl FetchTurn {
     }
 }
 
-/// Who an instance is: by its row (R8.24), else by its start event (R8.25).
+/// Name, version and execution of an instance: by its row (R8.24), else by its start event (R8.25).
 fn identity_of(tx: &Tx<'_>, instance: &Instance) -> Sql<Option<(String, String, u64)>> {
     if let Some(identity) = &instance.identity {
         let (name, version) = (identity.name.clone(), identity.version.clone());

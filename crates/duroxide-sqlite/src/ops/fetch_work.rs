@@ -52,8 +52,8 @@ impl Op for FetchWork {
             let is_bound = found.session.is_some();
             let is_tried = 0 < found.attempts && position != seq;
             if !all.is_empty() {
-                // Whose lock ended without its holder comes alone (R8.146), and all together is
-                // bounded (R8.147).
+                // An activity whose last lock ended without an answer comes alone (R8.146), and all
+                // together is bounded (R8.147).
                 if is_tried || room < found.bytes() {
                     break;
                 }
@@ -132,8 +132,8 @@ impl FetchWork {
         if let (Some(session), Some(config)) = (&found.session, &self.session) {
             let until = tx.now.saturating_add(millis_rounded_up(config.lock_timeout));
             let (owner, node) = (config.owner_id.as_str(), tx.settings.node);
-            let mark_delivered = Claim { owner, node, now: tx.now, until };
-            sessions::mark_delivered(tx.connection, session, mark_delivered)?;
+            let claim = Claim { owner, node, now: tx.now, until };
+            sessions::claim(tx.connection, session, claim)?;
             // The same owner may be waiting elsewhere for the rows behind this one.
             tx.effects.work_ready = true;
         }
@@ -164,7 +164,7 @@ impl FetchWork {
     }
 }
 
-/// The oldest fetchable activity of sessions that this owner has, or nobody (R8.81).
+/// The oldest fetchable activity of sessions that this owner holds or, for `None`, no owner (R8.81).
 fn oldest_in_sessions(c: Db<'_>, holder: Option<&str>, tags: &Tags<'_>) -> Sql<Option<Place>> {
     let mut oldest = None;
     let mut offer = |place: Option<Place>| oldest = oldest.into_iter().chain(place).min();

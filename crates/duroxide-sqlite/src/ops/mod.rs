@@ -49,12 +49,12 @@ pub(crate) use tamper::Tamper;
 /// When an effect has to be on the disk, so that it survives a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lasts {
-    /// Never: leases need not survive, since whoever held them did not either.
+    /// Never: leases need not survive, since the process that held them did not either.
     No,
-    /// Before the caller hears of it. Others may see it before: it is a message, without effect
+    /// Before the caller is answered. Others may see it before: it is a message, without effect
     /// until a turn has used it.
     BeforeAnswer,
-    /// Before anybody sees it.
+    /// Before any other transaction sees it.
     BeforeSeen,
 }
 
@@ -71,12 +71,12 @@ pub(crate) trait Op: Send + 'static {
         Lasts::BeforeSeen
     }
 
-    /// For those who wait: whether this is what they wait for.
+    /// For a fetch that waits: whether this is what it waits for.
     fn is_worth_waiting_for(_output: &Self::Output) -> bool {
         true
     }
 
-    /// What puts things right if the caller is gone when it is done.
+    /// The operations that give the output back if the caller is gone when it is done.
     fn undo(_output: Self::Output) -> Vec<Box<dyn crate::writer::QueuedOp>> {
         Vec::new()
     }

@@ -10,7 +10,7 @@ use crate::long_text::LongTexts;
 use crate::tables::{Sql, executions, hidden, instances, starts};
 use crate::tx::Tx;
 
-/// Queues a start, or says who has the id.
+/// Queues a start, or says in what state the instance is that has the id.
 #[derive(Debug)]
 pub(crate) struct StartInstance {
     draft: MessageDraft,
@@ -48,7 +48,7 @@ impl Op for StartInstance {
     }
 }
 
-/// Who has the id, if anybody has.
+/// In what state the instance is that has the id; `None` if none has it.
 fn taken(tx: &mut Tx<'_>, id: &str) -> Sql<Option<StartOutcome>> {
     let c = tx.connection;
     let Some(instance) = instances::by_id(c, id)? else { return Ok(None) };

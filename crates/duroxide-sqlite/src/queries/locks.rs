@@ -5,7 +5,7 @@ use crate::error::OpError;
 use crate::tables::work;
 use crate::token::read_work;
 
-/// Those of these tokens whose activity is gone, or was locked by somebody else since.
+/// The ones of these tokens whose activity is gone, or was locked by another worker since.
 pub(crate) fn lost_work(c: Db<'_>, tokens: &[String]) -> Result<Vec<String>, OpError> {
     let mut lost = Vec::new();
     for token in tokens {

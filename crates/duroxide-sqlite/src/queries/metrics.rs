@@ -44,7 +44,8 @@ pub(crate) fn running(c: Db<'_>) -> Result<u64, OpError> {
     Ok(first(c, sql, [], |row| row.get(0))?.map_or(0, ms_out))
 }
 
-/// Rows that no valid lock covers. What sleeps until its time has come does not wait for anybody.
+/// Rows that no valid lock covers. A message that sleeps until its time has come is not counted: no
+/// worker is late with it.
 pub(crate) fn queue_depths(c: Db<'_>, now: u64) -> Result<QueueDepths, OpError> {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let messages = messages::count_unlocked(c, now)? + hidden::count_waiting(c, now)?;

@@ -128,7 +128,7 @@ pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     Ok(found.is_some())
 }
 
-/// Removes the starts of an instance's children; who they were for.
+/// Removes the starts of an instance's children; the instances they were for.
 pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<i64>> {
     let sql = "SELECT instance FROM hidden WHERE parent = ?1 ORDER BY instance, seq";
     let starts = all(c, sql, [parent], |row| row.get(0))?;

@@ -16,7 +16,7 @@ pub(crate) struct Instance {
     pub(crate) identity: Option<Identity>,
     /// Row of `pins` for the current execution; 0 for none.
     pub(crate) pin: i64,
-    /// Whether it has just been noted, so that nothing else in the store speaks of it.
+    /// Whether it has just been noted, so that nothing else in the store refers to it.
     pub(crate) is_new: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn create(c: Db<'_>, key: i64, identity: &Identity, pin: i64) -> Sql<
         ],
     )?;
     if made == 0 {
-        // Somebody else was expected to be the parent, or nobody.
+        // Noted with another parent, or with none.
         let sql = "UPDATE instances SET parent = ?2 WHERE key = ?1 AND parent IS NOT ?2";
         if 0 < run(c, sql, params![key, identity.parent])? {
             return create(c, key, identity, pin);
@@ -118,7 +118,7 @@ pub(crate) fn delete(c: Db<'_>, key: i64) -> Sql<()> {
     Ok(())
 }
 
-/// Forgets a name that nothing speaks of any more. Whether it did.
+/// Removes a name that nothing refers to any more. Whether it did.
 pub(crate) fn delete_if_mere_name(c: Db<'_>, key: i64) -> Sql<bool> {
     let deleted = run(
         c,
@@ -174,8 +174,8 @@ pub(crate) struct Candidate {
     pub(crate) is_wanted: bool,
 }
 
-/// So many instances behind a key, in the order of their keys: those whose current execution ended
-/// before a time are wanted, or all that exist for users.
+/// So many instances behind a key, in the order of their keys: wanted are the ones whose current
+/// execution ended before a time, or all that exist for users.
 pub(crate) fn behind(
     c: Db<'_>,
     key: i64,

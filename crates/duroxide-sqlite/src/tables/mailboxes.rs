@@ -1,4 +1,4 @@
-//! What can be done with an instance's messages, and who is doing it.
+//! What can be done with an instance's messages, and which lock is on them.
 
 use rusqlite::{Row, params};
 
@@ -14,11 +14,11 @@ pub(crate) enum State {
     Resting = 0,
     /// A turn can be fetched.
     Ready = 1,
-    /// Somebody has a turn.
+    /// A turn is locked.
     Locked = 2,
-    /// Messages for nobody, which a start may yet follow (R8.29).
+    /// Messages for no instance, which a start may yet follow (R8.29).
     AwaitingStart = 3,
-    /// Queue messages for nobody (R8.28).
+    /// Queue messages for no instance (R8.28).
     Undeliverable = 4,
     /// Nothing until `wake_at`: a turn that had left messages behind was given back (R8.149).
     Waiting = 5,
@@ -44,13 +44,13 @@ pub(crate) struct Mailbox {
     pub(crate) pin: i64,
     /// Place among the ready ones: its oldest message's, unless it was moved.
     pub(crate) head: Option<i64>,
-    /// End of the lock, of the patience with messages for nobody, or of the wait.
+    /// End of the lock, of the time that messages for no instance are kept, or of the wait.
     pub(crate) wake_at: Option<i64>,
     /// The latest lock's secret, also after the lock ran out (R8.67).
     pub(crate) token: Option<Secret>,
     pub(crate) node: Option<i64>,
     /// Where it stands at the earliest, since it was moved behind others: a lock on it ended without
-    /// its holder, and there was no commit since (R8.146).
+    /// a commit, and there was no commit since (R8.146).
     pub(crate) moved_to: Option<i64>,
     /// What the latest lock was taken with.
     pub(crate) batch: Batch,
@@ -85,7 +85,7 @@ impl MailboxSummary {
 }
 
 impl Mailbox {
-    /// A mailbox nobody has locked.
+    /// A mailbox that is not locked.
     pub(crate) fn resting() -> Self {
         Self {
             state: State::Resting,
@@ -104,7 +104,7 @@ impl Mailbox {
         self.moved_to.map_or(oldest, |moved_to| moved_to.max(oldest))
     }
 
-    /// Whether somebody has it and has it still.
+    /// Whether it is locked and the lock has not run out.
     pub(crate) fn is_locked(&self, now: u64) -> bool {
         self.state == State::Locked && self.wake_at.is_some_and(|until| ms_in(now) < until)
     }
@@ -133,7 +133,7 @@ pub(crate) fn get(c: Db<'_>, instance: i64) -> Sql<Option<Mailbox>> {
     )
 }
 
-/// The same without what nobody needs who brings a message.
+/// The same without what is not needed to deliver a message.
 pub(crate) fn mailbox_summary(c: Db<'_>, instance: i64) -> Sql<Option<MailboxSummary>> {
     let sql = "SELECT state, head, moved_to, token IS NOT NULL FROM mailboxes WHERE instance = ?1";
     first(c, sql, [instance], |row| {
@@ -201,7 +201,7 @@ pub(crate) fn lock(c: Db<'_>, instance: i64, lock: &Lock, batch: Batch) -> Sql<(
     Ok(())
 }
 
-/// Who has a mailbox, and for how long.
+/// Which node holds a mailbox, by which secret, and until when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lock {
     pub(crate) token: Secret,
@@ -252,7 +252,7 @@ pub(crate) fn due(c: Db<'_>, now: u64, limit: i64) -> Sql<Vec<(i64, i64)>> {
     )
 }
 
-/// Mailboxes of instances that only queue messages speak of (R8.28).
+/// Mailboxes of instances that only queue messages refer to (R8.28).
 pub(crate) fn undeliverable(c: Db<'_>, limit: i64) -> Sql<Vec<i64>> {
     all(c, "SELECT instance FROM mailboxes WHERE state = 4 LIMIT ?1", [limit], |row| row.get(0))
 }

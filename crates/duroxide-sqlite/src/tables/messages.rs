@@ -10,7 +10,7 @@ use super::{Sql, all, first, ms_in, run, starts, text};
 use crate::database::Db;
 use crate::faults;
 
-/// What decides whether a message can be served to somebody unknown (R8.28, R8.29).
+/// What decides whether a message for an unknown instance can be served (R8.28, R8.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i64)]
 pub(crate) enum Kind {
@@ -107,7 +107,7 @@ pub(crate) fn positions(c: Db<'_>, instance: i64, limit: i64) -> Sql<Vec<i64>> {
 
 /// The messages of the next turn, in order: the oldest ones, as many as it may have, and in any case
 /// the one that begins its execution (R8.21, R8.147). The attempt that begins is part of what is
-/// returned, and written down if the lock ends without a commit: otherwise nobody will ask.
+/// returned, and written down if the lock ends without a commit: otherwise it is not needed.
 pub(crate) fn next_batch(
     c: Db<'_>,
     instance: i64,

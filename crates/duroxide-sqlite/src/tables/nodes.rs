@@ -1,4 +1,4 @@
-//! Those who have the store open, and the counters they share.
+//! The processes that have the store open, and the counters they share.
 
 use rusqlite::params;
 
@@ -24,7 +24,7 @@ pub(crate) fn others(c: Db<'_>, id: i64) -> Sql<Vec<i64>> {
     all(c, "SELECT id FROM nodes WHERE id <> ?1", [id], |row| row.get(0))
 }
 
-/// Marks a transaction as this node's, so that later one can see whether it was committed.
+/// Marks a transaction as this node's, so that it can be seen later whether it was committed.
 pub(crate) fn mark(c: Db<'_>, id: i64, batch: i64) -> Sql<()> {
     run(c, "UPDATE nodes SET last_batch = ?2 WHERE id = ?1", [id, batch])?;
     Ok(())

@@ -14,8 +14,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) until: u64,
 }
 
-/// Claims or refreshes a session (R8.82). Its activities are told if it changes hands.
-pub(crate) fn mark_delivered(c: Db<'_>, session: &str, mark_delivered: Claim<'_>) -> Sql<()> {
+/// Claims or refreshes a session (R8.82); writes a new owner to its activities.
+pub(crate) fn claim(c: Db<'_>, session: &str, claim: Claim<'_>) -> Sql<()> {
     let holder =
         first(c, "SELECT owner FROM sessions WHERE id = ?1 AND NOT lapsed", [session], |row| {
             text(row, 0)
@@ -25,18 +25,12 @@ pub(crate) fn mark_delivered(c: Db<'_>, session: &str, mark_delivered: Claim<'_>
         "INSERT INTO sessions (id, owner, until, last_activity, node) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until,
          last_activity = excluded.last_activity, node = excluded.node, lapsed = 0",
-        params![
-            session,
-            mark_delivered.owner,
-            ms_in(mark_delivered.until),
-            ms_in(mark_delivered.now),
-            mark_delivered.node
-        ],
+        params![session, claim.owner, ms_in(claim.until), ms_in(claim.now), claim.node],
     )?;
-    if holder.as_deref() == Some(mark_delivered.owner) {
+    if holder.as_deref() == Some(claim.owner) {
         return Ok(());
     }
-    work::set_holder(c, session, Some(mark_delivered.owner))
+    work::set_holder(c, session, Some(claim.owner))
 }
 
 /// Lets time pass: leases run out. How many.

@@ -67,8 +67,8 @@ pub(crate) fn has_start(c: Db<'_>, instance: i64) -> Sql<bool> {
     Ok(found.is_some())
 }
 
-/// Removes the starts of an instance's children; for each, who it was for and whether it was part of
-/// the latest lock there.
+/// Removes the starts of an instance's children; for each, the instance it was for and whether it was
+/// part of the latest lock there.
 pub(crate) fn delete_starts_of(c: Db<'_>, parent: &str) -> Sql<Vec<(i64, bool)>> {
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let mut starts: Vec<(i64, i64, bool)> = all(

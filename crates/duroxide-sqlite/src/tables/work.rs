@@ -33,7 +33,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Whether somebody has it and has it still.
+    /// Whether it is locked and the lock has not run out.
     pub(crate) fn is_locked(&self, now: u64) -> bool {
         self.token.is_some() && self.wake_at.is_some_and(|until| ms_in(now) < until)
     }
@@ -183,8 +183,8 @@ pub(crate) struct Tags<'a> {
     pub(crate) named: [Option<&'a str>; 5],
 }
 
-/// The oldest fetchable activity with this tag, or without, of sessions that this owner has, or nobody
-/// (R8.81).
+/// The oldest fetchable activity with this tag, or without, of sessions that this owner holds or, for
+/// `None`, no owner (R8.81).
 pub(crate) fn oldest_held(
     c: Db<'_>,
     holder: Option<&str>,
@@ -199,7 +199,7 @@ pub(crate) fn oldest_held(
     )
 }
 
-/// Whether any activity of a session can be fetched, by whomever.
+/// Whether any activity of a session can be fetched, by any owner.
 pub(crate) fn any_in_sessions(c: Db<'_>) -> Sql<bool> {
     let sql = "SELECT 1 FROM work INDEXED BY work_ready_sessions
                WHERE wake_at IS NULL AND session IS NOT NULL LIMIT 1";
@@ -230,7 +230,7 @@ pub(crate) fn next_held_tag(
     }
 }
 
-/// Says who has the session of these activities.
+/// Notes with the activities of a session which owner holds it.
 pub(crate) fn set_holder(c: Db<'_>, session: &str, holder: Option<&str>) -> Sql<()> {
     run(c, "UPDATE work SET holder = ?2 WHERE session = ?1", params![session, holder])?;
     Ok(())

@@ -1,10 +1,10 @@
 //! Answers held back: committed, but perhaps not on the disk yet.
 //!
 //! A message does nothing by itself: a turn reads it, and what the turn brings about is synced
-//! before anybody sees it, together with everything before it in the log. So a message whose turn is
-//! about to run need not be synced on its own. It is committed at once, the turn begins, and whoever
-//! sent the message hears of it when the turn's commit has reached the disk, or, if that takes too
-//! long, after a sync of its own.
+//! before any other transaction sees it, together with everything before it in the log. So a message
+//! whose turn is about to run need not be synced on its own. It is committed at once, the turn begins,
+//! and the sender of the message is answered when the turn's commit has reached the disk, or, if that
+//! takes too long, after a sync of its own.
 
 use std::time::{Duration, Instant};
 
@@ -52,11 +52,11 @@ impl AwaitingSync {
 }
 
 impl Writer {
-    /// Whether the next transaction has to be synced before anybody sees it.
+    /// Whether the next transaction has to be synced before any other sees it.
     pub(super) fn needs_sync(&self, ops: &[Box<dyn QueuedOp>]) -> bool {
         match ops.iter().map(|op| op.lasts()).max().unwrap_or(Lasts::No) {
             Lasts::BeforeSeen => true,
-            // Whether somebody waits for a turn now tells whether one may begin at once.
+            // Whether a fetch waits for a turn now tells whether one may begin at once.
             Lasts::BeforeAnswer => {
                 !self.can_delay_sync()
                     || !self.waits_for_turns(ops)
@@ -72,7 +72,7 @@ impl Writer {
         fetches.any(|op| op.waits_for(Queue::Turns) && op.is_done())
     }
 
-    /// Those who were held back hear of it now: what they did is on the disk.
+    /// Answers the operations that were held back: what they did is on the disk.
     pub(super) fn answer_awaiting_sync(&mut self) {
         let ops = self.awaiting_sync.take().into_iter().map(|(_, op)| op).collect();
         self.answer(ops);
@@ -94,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// Those who were held back hear that it did not happen.
+    /// Fails the operations that were held back: they did not happen.
     pub(super) fn fail_awaiting_sync(&mut self, error: &SqliteError) {
         self.awaiting_sync.take().into_iter().for_each(|(_, op)| op.fail(error));
     }

@@ -1,4 +1,4 @@
-//! One transaction for many operations; who hears what when it fails.
+//! One transaction for many operations; what each caller is told when it fails.
 
 use super::queue_forecast::QueueForecasts;
 use super::queued_op::QueuedOp;
@@ -19,7 +19,7 @@ use crate::url::Location;
 /// Which of the parked fetches a transaction tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serve {
-    /// Those whose queue the transaction has changed.
+    /// The fetches whose queue the transaction has changed.
     WhatChanged,
     /// All of them.
     Everything,
@@ -43,7 +43,7 @@ impl Writer {
     pub(super) fn process(&mut self, mut ops: Vec<Box<dyn QueuedOp>>) {
         match self.transact(&mut ops, Serve::WhatChanged) {
             Ok(committed) => self.hand_out(ops, committed),
-            // What one of them cannot read must not take the others along.
+            // A row that a parked fetch cannot read must not fail the operations.
             Err(trouble) if trouble.is_about_waiting => {
                 match self.transact(&mut ops, Serve::Nothing) {
                     Ok(committed) => self.hand_out(ops, committed),
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    /// Lets those who wait look again, if it may be worth it.
+    /// Runs the parked fetches again, if it may be worth it.
     pub(super) fn serve_parked(&mut self) {
         if self.parked.is_empty() {
             return;
@@ -69,7 +69,7 @@ impl Writer {
         }
     }
 
-    /// Tells callers, and puts right what was done for callers who are gone.
+    /// Answers callers, and gives back what was handed out to callers that are gone.
     pub(super) fn answer(&mut self, ops: Vec<Box<dyn QueuedOp>>) {
         let undo: Vec<_> = ops.into_iter().flat_map(|op| op.answer()).collect();
         if !undo.is_empty() {
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// The last transaction: gives up our leases and our place.
+    /// The last transaction: gives up this owner's leases and its row.
     pub(super) fn sign_off(mut self) {
         let (node, now) = (self.config.owner.id, self.config.clock.now_ms());
         if self.config.location == Location::Memory
@@ -93,12 +93,12 @@ impl Writer {
             connection.execute_batch("COMMIT")
         };
         if let Err(error) = farewell() {
-            // Others do it for us when they find our lock file free.
+            // Another process does it when it finds this owner's lock file free.
             tracing::debug!(target: "duroxide::providers", %error, "leases not given up at the end");
         }
     }
 
-    /// After a transaction was undone: each alone, or after mending the store, if that can help.
+    /// After a transaction was undone: each alone, or after repairing the store, if that can help.
     fn process_each(&mut self, ops: Vec<Box<dyn QueuedOp>>, trouble: &Trouble) {
         if 1 < ops.len() && trouble.may_be_about_one_op() {
             ops.into_iter().for_each(|op| self.process(vec![op]));
@@ -111,7 +111,7 @@ impl Writer {
         ops.into_iter().for_each(|op| op.fail(&trouble.error));
     }
 
-    /// Lets each of those who wait look on its own.
+    /// Runs each parked fetch again in a transaction of its own.
     fn serve_each_parked(&mut self) {
         for op in self.parked.drain() {
             self.process(vec![op]);
@@ -156,7 +156,7 @@ impl Writer {
         self.next_batch += 1;
         let committed = match self.try_transact(ops, serve, is_synced, batch) {
             Ok(effects) => {
-                // Nobody hears of what nobody will find.
+                // No caller is told of a commit that no process will find.
                 if let Err(lost) = self.check_files(StoreFiles::check_commit) {
                     self.reset(ops);
                     return Err(Trouble::of_store(lost));
@@ -183,7 +183,7 @@ impl Writer {
         Ok(committed)
     }
 
-    /// What was done for these, and for those who wait, is undone.
+    /// What was done for these operations, and for the parked fetches, is undone.
     fn reset(&mut self, ops: &mut [Box<dyn QueuedOp>]) {
         ops.iter_mut().for_each(|op| op.reset());
         self.parked.reset();

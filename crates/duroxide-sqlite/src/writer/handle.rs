@@ -11,7 +11,7 @@ use crate::ops::Op;
 pub(super) enum Message {
     /// Do this.
     QueuedOp(Box<dyn QueuedOp>),
-    /// Somebody begins to wait for commits of other processes.
+    /// A client begins to wait for commits of other processes.
     Watch,
     /// Finish and end.
     Close,
@@ -39,7 +39,7 @@ impl WriterHandle {
         self.submit(op, patience).await
     }
 
-    /// Has an operation done for which nobody waits.
+    /// Has an operation done whose result no caller awaits.
     pub(crate) fn post<O: Op>(&self, op: O) {
         // A writer that is gone has given everything back.
         drop(self.inbox.send(Message::QueuedOp(without_reply(op))));

@@ -14,8 +14,8 @@ use crate::store_files::StoreFiles;
 
 /// How long reads that are under way are waited for. Others wait behind them.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Pause after that was in vain: somebody reads for long, here or in another process. It doubles with
-/// every time.
+/// Pause after that was in vain: a read takes long, here or in another process. It doubles with every
+/// time.
 const PAUSE: Duration = Duration::from_secs(5);
 /// How often it doubles: up to 80 s, so that reads lose one second of these at most.
 const DOUBLINGS_MAX: u32 = 4;
@@ -33,7 +33,7 @@ pub(super) struct LogSize {
     next_try: Option<Instant>,
     /// How often in a row it was in vain.
     in_vain: u32,
-    /// How far the log had been copied the last time, when somebody else needed the rest.
+    /// How far the log had been copied the last time, when another process needed the rest.
     stuck_at: Option<i64>,
 }
 
@@ -51,8 +51,8 @@ impl LogSize {
         self.closed_at.is_some() || self.next_try.is_none_or(|at| at <= now)
     }
 
-    /// Whether to hold reads back, given how far the log has been copied: not if somebody still reads
-    /// what they read when it was in vain.
+    /// Whether to hold reads back, given how far the log has been copied: not if another process still
+    /// reads the state it read when that was in vain.
     fn begin(&mut self, now: Instant, copied: Option<i64>) -> bool {
         if self.stuck_at.is_some() && self.stuck_at == copied {
             self.next_try = Some(now + PAUSE);
@@ -105,7 +105,7 @@ impl Writer {
             self.log_size.succeed();
         } else if is_over {
             files.gate.open();
-            // Reads of ours that have not ended are over some time.
+            // Reads of this process that have not ended are over some time.
             let copied = if is_empty { self.copied_of_log() } else { None };
             self.log_size.give_up(now, copied);
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn r10_28_reads_are_held_back_once_for_a_state_that_somebody_else_reads() {
+    fn r10_28_reads_are_held_back_once_for_a_state_that_another_process_reads() {
         assert_eq!(held_back(3600, |_| Some(7)), 1);
         // Every ten minutes it is another one.
         assert_eq!(held_back(3600, |second| Some(i64::from(second / 600))), 6);

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Whatever waits in the inbox becomes one transaction; while it is being committed the next one
-//! gathers. Nobody hears "done" before it is on the disk. A fetch that finds nothing is parked
-//! and served inside the very transaction that brings something for it.
+//! gathers. No caller is answered before the commit is on the disk. A fetch that finds nothing is
+//! parked and served inside the very transaction that brings something for it.
 //!
 //! This folder knows nothing of what an operation means.
 

@@ -24,17 +24,17 @@ impl Parked {
         self.ops.iter()
     }
 
-    /// Whether anybody waits for this queue.
+    /// Whether any fetch waits for this queue.
     pub(super) fn waits_for(&self, queue: Queue) -> bool {
         self.iter().any(|op| op.waits_for(queue))
     }
 
-    /// When the first of them loses patience.
+    /// When the wait of the first of them ends.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
         self.ops.iter().filter_map(|op| op.patience()).map(|p| p.until).min()
     }
 
-    /// Lets those try whose queue has something new, or all; also those of `fresh` who found
+    /// Runs the fetches whose queue has something new, or all; also those of `fresh` that found
     /// nothing and will be parked, since what came after them may be for them. Served ones are found
     /// by [`take_served`](Self::take_served) after the commit.
     pub(super) fn serve(
@@ -72,7 +72,7 @@ impl Parked {
         self.ops.iter_mut().for_each(|op| op.reset());
     }
 
-    /// Those who have been served, whose time is up, or who are gone.
+    /// The fetches that were served, whose time is up, or whose caller is gone.
     pub(super) fn take_served(&mut self, now: Instant) -> Vec<Box<dyn QueuedOp>> {
         let is_over = |op: &mut Box<dyn QueuedOp>| {
             op.is_done()

@@ -1,11 +1,12 @@
-//! What those who wait can hope for: something there already, or something that time will bring.
+//! What parked fetches can expect: something there already, or something that time will bring.
 
 use super::queued_op::{Queue, QueuedOp};
 use super::thread::Writer;
 use crate::database::Db;
 use crate::tables::{Sql, first, ms_out};
 
-/// How things stand at the end of a transaction. It holds until somebody else writes.
+/// How things stand at the end of a transaction. It holds until the next write, here or by another
+/// process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QueueForecasts {
     turns: QueueForecast,
@@ -15,7 +16,7 @@ pub(super) struct QueueForecasts {
 /// How things stand with one queue.
 #[derive(Debug, Clone, Copy, Default)]
 struct QueueForecast {
-    /// Whether there is anything to be fetched or given up, by whomever.
+    /// Whether there is anything that some fetch could take or give up.
     is_open: bool,
     /// When time alone changes something.
     due_at: Option<u64>,
@@ -60,7 +61,7 @@ impl QueueForecasts {
 }
 
 impl Writer {
-    /// When time alone changes something for those who wait.
+    /// When time alone changes something for a parked fetch.
     pub(super) fn next_due(&mut self) -> Option<u64> {
         if self.forecasts.is_none() {
             let connection = self.connection.as_ref()?;
@@ -73,7 +74,7 @@ impl Writer {
         queues.filter_map(|queue| forecasts.forecast(queue).due_at).min()
     }
 
-    /// Lets those wait at once who would find nothing, without a transaction that tells them so.
+    /// Parks the fetches that would find nothing, without a transaction that finds that out.
     pub(super) fn park_without_work(
         &mut self,
         ops: Vec<Box<dyn QueuedOp>>,

@@ -1,4 +1,4 @@
-//! An operation on its way through the writer, with the one who waits for it.
+//! An operation on its way through the writer, with the caller that waits for it.
 
 use std::time::Instant;
 
@@ -30,9 +30,9 @@ pub(crate) trait QueuedOp: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), rusqlite::Error>;
     /// Forgets what `run` brought, because its transaction was undone.
     fn reset(&mut self);
-    /// Whether it found what it came for; others may wait on.
+    /// Whether it found what it looks for; a fetch that did not may wait on.
     fn is_done(&self) -> bool;
-    /// Whether it has looked for what it came for.
+    /// Whether it has looked.
     fn has_looked(&self) -> bool;
     /// When its effect has to be on the disk.
     fn lasts(&self) -> Lasts;
@@ -42,9 +42,10 @@ pub(crate) trait QueuedOp: Send {
     fn waits_for(&self, queue: Queue) -> bool {
         self.patience().is_some_and(|patience| patience.queue == queue)
     }
-    /// Whether nobody waits for it any more.
+    /// Whether its caller has stopped waiting for it.
     fn is_abandoned(&self) -> bool;
-    /// Tells the caller, after the commit. If the caller is gone, what puts that right.
+    /// Answers the caller, after the commit. If the caller is gone, the operations that give back
+    /// what it was to get.
     fn answer(self: Box<Self>) -> Vec<Box<dyn QueuedOp>>;
     /// Tells the caller that it did not happen.
     fn fail(self: Box<Self>, error: &SqliteError);
@@ -57,12 +58,12 @@ pub(crate) type Answer<T> = Result<T, Failure>;
 struct Pending<O: Op> {
     op: O,
     patience: Option<Patience>,
-    /// `None` for operations of our own.
+    /// `None` for operations whose result no caller awaits.
     reply: Option<oneshot::Sender<Answer<O::Output>>>,
     outcome: Option<Answer<O::Output>>,
 }
 
-/// An operation whose answer somebody waits for.
+/// An operation whose answer a caller awaits.
 pub(crate) fn with_reply<O: Op>(
     op: O,
     patience: Option<Patience>,
@@ -71,7 +72,7 @@ pub(crate) fn with_reply<O: Op>(
     (Box::new(Pending { op, patience, reply: Some(reply), outcome: None }), answer)
 }
 
-/// An operation nobody waits for.
+/// An operation whose result no caller awaits.
 pub(crate) fn without_reply<O: Op>(op: O) -> Box<dyn QueuedOp> {
     Box::new(Pending { op, patience: None, reply: None, outcome: None })
 }

@@ -21,16 +21,16 @@ use crate::url::Location;
 pub(super) enum Broken {
     /// It did not happen.
     Undone(rusqlite::Error),
-    /// It did not happen, because of those who wait.
+    /// It did not happen, because a parked fetch failed.
     Waiting(rusqlite::Error),
-    /// Nobody knows: the commit itself failed.
+    /// Whether it happened is not known: the commit itself failed.
     Unknown(rusqlite::Error),
 }
 
-/// What the callers of a failed transaction hear.
+/// What the callers of a failed transaction are told.
 pub(super) struct Trouble {
     pub(super) error: SqliteError,
-    /// Whether those who wait met it, not the operations.
+    /// Whether a parked fetch met it, not one of the operations.
     pub(super) is_about_waiting: bool,
 }
 
@@ -64,7 +64,7 @@ impl Writer {
         if is_known && rolled_back {
             return Err(Trouble { error, is_about_waiting });
         }
-        // Whether the commit is in the file only the file knows.
+        // Only the file tells whether it has the commit.
         self.close_file();
         match self.reopen_if_needed() {
             Ok(()) if self.is_committed(batch) => Ok(()),
@@ -82,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// Opens the file again after it was lost sight of. Never makes one, never takes another.
+    /// Opens the file again after it was closed on an error. Never makes one, never takes another.
     pub(super) fn reopen_if_needed(&mut self) -> Result<(), SqliteError> {
         let Some(files) = &self.config.files else { return Ok(()) };
         if self.connection.is_some() {
@@ -121,8 +121,8 @@ impl Writer {
         verdict
     }
 
-    /// Closes the file, to be opened again. What SQLite would copy from a log that nobody else finds
-    /// is left where it is.
+    /// Closes the file, to be opened again. What SQLite would copy from a log that no other process
+    /// finds is left where it is.
     pub(super) fn close_file(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let Some(files) = &self.config.files else { return };
@@ -144,7 +144,7 @@ impl Writer {
         let Some(connection) = &self.connection else { return false };
         let now = self.config.clock.now_ms();
         if let Err(error) = connection.with(|db| repair(db, self.config.settings, now)) {
-            tracing::error!(target: "duroxide::providers", %error, "store not mended");
+            tracing::error!(target: "duroxide::providers", %error, "store not repaired");
             return false;
         }
         true
@@ -198,9 +198,9 @@ pub(super) fn free_leases(connection: Db<'_>, node: i64, now: u64) -> Sql<()> {
     nodes::delete(connection, node)
 }
 
-/// The same for an owner that died. It may have died of what it had, and so may whoever has it next:
-/// what was tried before waits a little, longer each time, so that processes which end right after they
-/// started do not use up its attempts (R8.146).
+/// The same for an owner that died. It may have died of what it had locked, and so may the next worker
+/// that locks it: what was tried before waits a little, longer each time, so that processes which end
+/// right after they started do not use up its attempts (R8.146).
 fn free_leases_of_dead(connection: Db<'_>, node: i64, now: u64) -> Sql<()> {
     mailboxes::expire_locks_of_dead(connection, node, now)?;
     work::expire_locks_of_dead(connection, node, now)?;

@@ -73,13 +73,13 @@ pub(super) struct Writer {
     pub(super) waits_for_disk: bool,
     pub(super) mended_at: Option<Instant>,
     pub(super) log_size: LogSize,
-    /// Until when not to sleep, since somebody may be back soon.
+    /// Until when not to sleep, since the next request may come soon.
     awake_until: Option<Instant>,
     inbox: Receiver<Message>,
     closing: bool,
     /// `None` if it has to be looked up.
     pub(super) forecasts: Option<QueueForecasts>,
-    /// When those who wait should look again, though nobody has written anything.
+    /// When parked fetches should look again, though nothing was written.
     due_at: Option<u64>,
 }
 
@@ -150,9 +150,9 @@ impl Writer {
         batch
     }
 
-    /// The next message. Whoever has just been handed a turn or an activity is often back before
-    /// this thread could fall asleep and be woken, so for a moment it stays awake. Not when there is
-    /// much to do: others need the processor more.
+    /// The next message. A caller that was just handed a turn or an activity often sends the next
+    /// message before this thread could fall asleep and be woken, so for a moment it stays awake. Not
+    /// when there is much to do: other threads need the processor more.
     fn receive(&mut self) -> Result<Message, RecvTimeoutError> {
         while self.awake_until.is_some_and(|until| Instant::now() < until) {
             if let Ok(message) = self.inbox.try_recv() {
@@ -176,7 +176,7 @@ impl Writer {
         }
     }
 
-    /// How long to sleep if nobody calls; `None` is for ever.
+    /// How long to sleep if no message comes; `None` is for ever.
     fn sleep_limit(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let until_sync = self.awaiting_sync.until_due(now);
@@ -193,13 +193,13 @@ impl Writer {
         [until_sync, until_deadline, until_due, until_look].into_iter().flatten().min()
     }
 
-    /// Whether those who wait should look again, though nobody has written anything.
+    /// Whether parked fetches should look again, though nothing was written.
     fn is_due(&self) -> bool {
         // Looking is also how a file that was lost is opened again.
         self.connection.is_none() || self.due_at.is_some_and(|at| at <= self.config.clock.now_ms())
     }
 
-    /// Tells those who have been waiting long enough, or have what they waited for. Returns whether
+    /// Answers the fetches that have waited long enough, or have what they waited for. Returns whether
     /// anything was handed out.
     fn answer_parked(&mut self) -> bool {
         let mut has_handed_out = false;
@@ -209,13 +209,13 @@ impl Writer {
                 return has_handed_out;
             }
             has_handed_out |= over.iter().any(|op| op.is_done());
-            // Who was let wait without a look has one before being sent away.
+            // A fetch that was parked without a look has one before it is answered.
             let (over, hasty): (Vec<_>, Vec<_>) =
                 over.into_iter().partition(|op| op.has_looked() || op.is_abandoned());
             if !hasty.is_empty() {
                 self.process(hasty);
             }
-            // What callers who are gone give back may serve others.
+            // What is given back for callers that are gone may serve other fetches.
             self.answer(over);
         }
     }

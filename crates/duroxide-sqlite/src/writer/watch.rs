@@ -1,5 +1,5 @@
 //! Looking around: have other processes changed the file, do they still live, is the file still
-//! there? Only while somebody waits.
+//! there? Only while a fetch or a client waits.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use rusqlite::Connection;
 use super::thread::Writer;
 use crate::url::Location;
 
-/// Pause between looks while we seem to be alone.
+/// Pause between looks while no other process seems to have the file open.
 const ALONE: Duration = Duration::from_millis(100);
-/// Pause between looks while others have the file open.
+/// Pause between looks while other processes have the file open.
 const IN_COMPANY: Duration = Duration::from_millis(10);
-/// Pause between questions whether the others live.
+/// Pause between checks whether the other processes live.
 const PULSE: Duration = Duration::from_millis(250);
 
 /// What was seen last.
 pub(super) struct Watch {
-    /// A store in memory has nobody to look out for.
+    /// A store in memory has no other processes to look out for.
     is_shared: bool,
     data_version: Option<i64>,
     in_company: bool,
@@ -44,7 +44,7 @@ impl Watch {
         self.is_shared.then(|| next.saturating_duration_since(now))
     }
 
-    /// Others were seen, or not.
+    /// Other processes were seen, or not.
     pub(super) fn note_company(&mut self, in_company: bool) {
         self.in_company = in_company;
     }
@@ -76,7 +76,7 @@ impl Writer {
         }
     }
 
-    /// Other processes have committed something: it may be for those who wait here.
+    /// Other processes have committed something: it may be for a fetch or a client that waits here.
     fn notice_changes(&mut self) {
         let Some(connection) = &self.connection else { return };
         let version = data_version(connection.connection());
@@ -89,7 +89,7 @@ impl Writer {
         }
     }
 
-    /// A file that is deleted or replaced is not our store any more.
+    /// A file that was deleted or replaced is no longer this store.
     fn notice_loss(&mut self) {
         let lost = self.config.files.as_ref().and_then(|files| files.check_names().err());
         if let Some(error) = lost {

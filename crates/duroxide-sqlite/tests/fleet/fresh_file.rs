@@ -1,4 +1,4 @@
-//! Eight processes that open a file nobody has opened before, all at once.
+//! Eight processes that open a file that was never opened before, all at once.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) async fn open_and_close(stage: &Stage) {
     }
 }
 
-// Migrations run once, whoever comes first.
+// Migrations run once, whichever process comes first.
 #[test]
 fn eight_processes_open_a_fresh_file_at_once() {
     let _turn = alone();
@@ -68,7 +68,7 @@ fn eight_processes_open_a_fresh_file_at_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_everybody_closed_is_one_file() {
+async fn a_store_that_was_closed_is_one_file() {
     let folder = Folder::new();
     for round in 0..50 {
         let store = Arc::new(SqliteProvider::new(&folder.url("store.db"), None).await.unwrap());

@@ -22,7 +22,7 @@ fn idle_processes_do_not_write() {
     workers.into_iter().for_each(Process::finish);
 }
 
-/// Whether nobody commits anything for so long.
+/// Whether no process commits anything for so long.
 fn is_quiet(c: &Connection, duration: Duration) -> bool {
     let version = || c.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0)).unwrap();
     let (before, began) = (version(), Instant::now());

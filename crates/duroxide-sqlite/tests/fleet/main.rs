@@ -60,12 +60,12 @@ fn a_timer_outlives_the_process_that_set_it() {
 
 // R6.34: it need not poll for commits of other processes, the store looks out for them.
 #[test]
-fn who_waits_in_another_process_hears_of_the_end_at_once() {
+fn a_client_in_another_process_is_told_of_the_end_at_once() {
     let _turn = alone();
-    company::who_waits_in_another_process_hears_of_the_end_at_once(&SQLITE);
+    company::a_client_in_another_process_is_told_of_the_end_at_once(&SQLITE);
 }
 
-// Nobody is told that the file is busy, neither clients nor the runtimes.
+// Neither a client nor a runtime is told that the file is busy.
 #[test]
 fn four_busy_processes_do_not_get_in_each_others_way() {
     let _turn = alone();
@@ -84,14 +84,14 @@ fn a_restarted_process_takes_up_what_it_held_before_its_leases_end() {
     takeover::by_a_new_process(&SQLITE, ROUNDS);
 }
 
-// R8.81: a session belongs to nobody once its owner is dead, also between two activities.
+// R8.81: a session has no owner once its owner is dead, also between two activities.
 #[test]
 fn a_session_without_work_in_hand_changes_hands_too() {
     let _turn = alone();
     takeover::of_a_session(&SQLITE, ROUNDS);
 }
 
-// R8.40, R8.41: of two who have a turn, the one whose lock holds commits it.
+// R8.40, R8.41: of two processes that have a turn, the one whose lock is valid commits it.
 #[test]
 fn a_turn_that_was_taken_over_is_not_committed_by_its_first_holder() {
     let _turn = alone();
@@ -114,14 +114,14 @@ fn r6_68_names_are_used_again_while_workers_are_killed() {
 
 // R7.28: what may have ended its process runs alone.
 #[test]
-fn who_ends_its_process_harms_nobody_else() {
+fn code_that_ends_its_process_harms_no_other_instance() {
     let _turn = alone();
-    killers::who_ends_its_process_harms_nobody_else(&SQLITE);
+    killers::code_that_ends_its_process_harms_no_other_instance(&SQLITE);
 }
 
 // R8.146: what was tried is handed out alone, and behind what was not.
 #[test]
-fn r8_146_processes_that_end_at_once_harm_nobody() {
+fn r8_146_processes_that_end_at_once_harm_no_instance() {
     let _turn = alone();
-    killers::processes_that_end_at_once_harm_nobody(&SQLITE);
+    killers::processes_that_end_at_once_harm_no_instance(&SQLITE);
 }

@@ -1,5 +1,5 @@
-//! A process that is stopped while it has the write lock: nobody else can write until it goes on or is
-//! gone, and everybody is told so.
+//! A process that is stopped while it has the write lock: no other can write until it goes on or is
+//! gone, and every caller is told so.
 
 use std::time::Duration;
 
@@ -40,10 +40,10 @@ fn r10_27_a_stopped_process_that_has_the_write_lock_is_named_and_waited_for() {
             assert!(refused.retryable, "{refused}");
             assert!(refused.message.contains("another process holds"), "{refused}");
             assert!(refused.message.contains("stopped"), "says what to look for: {refused}");
-            // Who reads does not wait.
+            // A read does not wait.
             assert_eq!(store.read("before").await.unwrap(), []);
         }
-        // Killed while stopped: the system lets go of its lock, and all goes on. Leases are as they were.
+        // Killed while stopped: the system releases its lock, and all goes on. Leases are as they were.
         holder.kill();
         store.enqueue_for_orchestrator(start("x", "y"), None).await.unwrap();
         store.renew_orchestration_item_lock(&turn.lock_token, lease).await.unwrap();

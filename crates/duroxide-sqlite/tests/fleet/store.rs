@@ -16,7 +16,7 @@ use crate::support::stranger;
 /// The kind of store of these tests.
 pub(crate) static SQLITE: Sqlite = Sqlite { log_bytes: AtomicU64::new(0) };
 
-/// The log of a store in use is no longer than this, once all who were stopped go on: while a process
+/// The log of a store in use is no longer than this, once all stopped processes go on: while a process
 /// is stopped in the middle of a read, the log can only grow.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 
@@ -34,7 +34,7 @@ impl Store for Sqlite {
     }
 
     fn read(&self, folder: &Path) -> Tables {
-        let mut leftovers = files(folder); // Before anybody opens the file.
+        let mut leftovers = files(folder); // Before any connection opens the file.
         let c = stranger(&folder.join("store.db"));
         leftovers.extend(damage(&c));
         leftovers.extend(unfinished(&c));
@@ -62,7 +62,7 @@ pub(crate) fn assert_short_log() {
     assert!(log_bytes <= LOG_BYTES_MAX, "the log has {log_bytes} bytes");
 }
 
-/// Files that ought to be gone with those who had the store open.
+/// Files that ought to be gone with the processes that had the store open.
 fn files(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
@@ -100,7 +100,7 @@ fn unfinished(c: &Connection) -> Vec<String> {
     let leased = "SELECT count(*) FROM sessions WHERE until > ?1";
     let leased: i64 = c.query_row(leased, [now_ms() as i64], |row| row.get(0)).unwrap();
     if leased != 0 {
-        problems.push(format!("{leased} sessions are leased by nobody"));
+        problems.push(format!("{leased} sessions are leased, by no living process"));
     }
     problems
 }

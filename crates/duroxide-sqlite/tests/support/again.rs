@@ -1,4 +1,4 @@
-//! A test run again in a process of its own: as nobody, or with a disk of its own.
+//! A test run again in a process of its own: as the user `nobody`, or with a disk of its own.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(crate) fn as_nobody(test: &str) -> bool {
 
     const NOBODY: u32 = 65534;
     let folder = Folder::new();
-    // The binary may be where nobody may go.
+    // The binary may be where the user `nobody` may not go.
     let binary = folder.file("test");
     std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).unwrap();

@@ -150,7 +150,7 @@ pub(crate) enum End {
     Open(String),
 }
 
-/// Runs everything to its end; where each instance stands then. Who is the only one left is not waited
+/// Runs everything to its end; where each instance stands then. The only one left is not waited
 /// for longer than `last`.
 pub(crate) async fn finish(store: Arc<SqliteProvider>, last: Duration) -> Vec<(&'static str, End)> {
     const ALL: Duration = Duration::from_secs(60);

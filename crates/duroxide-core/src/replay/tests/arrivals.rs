@@ -60,7 +60,7 @@ fn r3_57_a_signal_more_than_there_are_waits_is_skipped() {
 }
 
 #[test]
-fn r3_58_r3_151_a_queue_message_is_kept_until_somebody_asks() {
+fn r3_58_r3_151_a_queue_message_is_kept_until_a_dequeue_asks() {
     check(
         r#"
         1 started O v1.0.0 ""

@@ -70,7 +70,7 @@ fn r3_4_r3_6_the_body_is_entered_once_and_polled_often() {
 }
 
 #[test]
-fn r3_5_in_older_executions_nobody_is_woken() {
+fn r3_5_in_older_executions_no_task_is_woken() {
     check(
         r#"
         stamp 0.1.32

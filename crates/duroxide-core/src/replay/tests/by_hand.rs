@@ -90,7 +90,7 @@ fn r4_100_results_are_delivered_by_schedule_event() {
     let children = ["C", "D"].map(|name| ctx.schedule_sub_orchestration(name, ""));
     let [ok, err] = activities;
     let [child_ok, child_err] = children;
-    ctx.deliver_result(11, CompletionResult::ActivityOk("unbound".to_owned())); // Nobody's.
+    ctx.deliver_result(11, CompletionResult::ActivityOk("unbound".to_owned())); // Of no future.
     for token in 1..=5 {
         ctx.bind_token(token, token + 10);
     }

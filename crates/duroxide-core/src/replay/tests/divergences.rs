@@ -331,7 +331,7 @@ fn r9_60_a_result_that_no_longer_decodes_is_named_where_history_had_not_gone_on(
     let report = outcome.divergence.expect("a report");
     assert!(report.undecoded.as_ref().is_some_and(|text| text.contains("'A' (event 2)")));
     assert!(report.message.contains("; so the code failed: result of activity 'A'"), "{report}");
-    // One that nobody was given before has been of that type all the time.
+    // One that was never handed out before has been of that type all the time.
     let outcome = run_turn(turn(
         &Story::read(ONE_OF_TWO.rsplit_once("4 ").unwrap().0),
         "activity-completed 2 \"many\"\nactivity-completed 3 \"1\"",

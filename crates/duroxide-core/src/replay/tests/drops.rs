@@ -99,7 +99,7 @@ fn r3_101_a_future_that_returned_is_not_cancelled() {
 }
 
 #[test]
-fn r3_102_a_completed_future_nobody_looked_at_is_cancelled_by_its_drop() {
+fn r3_102_a_completed_future_that_was_never_polled_is_cancelled_by_its_drop() {
     check(
         r#"
         1 started O v1.0.0 ""

@@ -276,7 +276,7 @@ fn r3_117_a_parent_that_moved_on_ignores_the_notification() {
     );
 }
 
-/// Three children: one running that nobody drops, one with a result, one dropped and recorded so.
+/// Three children: one running and not dropped, one with a result, one dropped and recorded so.
 pub(super) const WITH_CHILDREN: &str = r#"
     1 started O v1.0.0 "" parent=p parent-id=5 parent-exec=2
     2 child C sub::2 ""

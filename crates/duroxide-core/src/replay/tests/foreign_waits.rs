@@ -24,7 +24,7 @@ fn r3_170_r3_131_a_wait_for_nothing_durable_is_told() {
     );
 }
 
-/// The receiving end of a channel nobody sends to.
+/// The receiving end of a channel without a sender.
 struct NeverSent(Arc<Mutex<Option<Waker>>>);
 
 impl Future for NeverSent {
@@ -136,7 +136,7 @@ fn r3_170_it_can_be_made_a_failure() {
             waits for something that is not durable
         "#]],
     );
-    // Somebody who gives up on the instance is told what he asked for (R3.70).
+    // A client that cancels such an instance finds it cancelled, as it asked for (R3.70).
     check_turn(
         "foreign-wait-fails",
         "start O in\ncancel enough",
@@ -181,7 +181,7 @@ fn turns_around(settings: &str, between: impl FnOnce(Waker)) -> (TurnOutcome, Tu
 #[test]
 fn r3_170_a_wake_from_outside_a_turn_is_told_by_the_next() {
     let (first, second) = turns_around("", |_| {});
-    assert!(!first.waits_for_foreign && !second.waits_for_foreign, "nobody has woken it");
+    assert!(!first.waits_for_foreign && !second.waits_for_foreign, "it has not been woken");
     let (first, second) = turns_around("", Waker::wake);
     assert!(!first.waits_for_foreign, "it might be woken by what it does itself");
     assert!(second.waits_for_foreign);
@@ -191,7 +191,7 @@ fn r3_170_a_wake_from_outside_a_turn_is_told_by_the_next() {
 }
 
 #[test]
-fn r3_5_a_wake_from_another_thread_polls_nobody() {
+fn r3_5_a_wake_from_another_thread_polls_nothing() {
     // While the turn runs: the wake comes before the poll returns.
     static POLLS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let woken_elsewhere = |ctx: OrchestrationContext, _| async move {
@@ -220,7 +220,7 @@ fn r3_5_a_wake_from_another_thread_polls_nobody() {
 }
 
 #[test]
-fn r3_170_a_durable_future_polled_by_somebody_else_is_told() {
+fn r3_170_a_durable_future_polled_by_another_task_is_told() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let lends = code(move |ctx: OrchestrationContext, _| {
         sender.send(ctx.schedule_activity("lent", "")).unwrap();

@@ -173,7 +173,7 @@ fn set_keys(ctx: &OrchestrationContext, keys: std::ops::Range<usize>) {
 }
 
 #[test]
-fn l6_r7_94_r4_88_keys_count_whoever_set_them() {
+fn l6_r7_94_r4_88_keys_count_no_matter_which_execution_set_them() {
     // Keys of completed executions, of earlier turns, and of this one.
     let keys = |cleared: bool| {
         let mut history = "kv old1 v @1\nkv old2 v @1\n1 started O v1.0.0 \"\"\n".to_owned();

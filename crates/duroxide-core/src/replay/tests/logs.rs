@@ -9,7 +9,7 @@ use ::tracing::span::{Attributes, Id, Record};
 use ::tracing::{Event, Metadata, Subscriber};
 
 thread_local! {
-    /// The records of this thread, while somebody listens.
+    /// The records of this thread, while a test captures them.
     static RECORDS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -18,7 +18,7 @@ pub(super) fn captured(f: impl FnOnce()) -> String {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
         ::tracing::subscriber::set_global_default(Capture).expect("the only subscriber");
-        // A test that logged a moment ago may have found that nobody listens, and remembered it.
+        // A test that logged a moment ago may have found no subscriber, and remembered it.
         ::tracing::callsite::rebuild_interest_cache();
     });
     RECORDS.set(Some(String::new()));

@@ -23,7 +23,7 @@ fn r3_150_r4_41_r4_42_messages_are_read_in_order() {
         "#,
         |ctx, _| async move {
             let (first, second) = (ctx.dequeue_event("q"), ctx.dequeue_event("q"));
-            // Who is polled first does not matter: places were given when they were recorded.
+            // Which is polled first does not matter: places were given when they were recorded.
             let (second, first) = ctx.join2(second, first).await;
             Ok(format!("{first} {second}"))
         },

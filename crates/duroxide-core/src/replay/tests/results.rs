@@ -224,7 +224,7 @@ fn r3_74_destructors_that_panic() {
             failed panic: at the end
         "#]],
     );
-    // After the turn, when what is suspended is let go: the turn stands.
+    // After the turn, when the suspended code is dropped: the turn stands.
     check(
         started,
         "",

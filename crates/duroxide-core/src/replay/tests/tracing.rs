@@ -1,4 +1,4 @@
-//! Who runs, and what it logs (§4.1, §4.2).
+//! Which execution runs, and what it logs (§4.1, §4.2).
 
 use expect_test::expect;
 

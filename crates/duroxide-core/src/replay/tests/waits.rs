@@ -25,7 +25,7 @@ fn r3_81_r3_82_r4_40_waits_take_signals_in_order_of_subscription() {
         |ctx, _| async move {
             let (go1, stop, go2) =
                 (ctx.schedule_wait("Go"), ctx.schedule_wait("Stop"), ctx.schedule_wait("Go"));
-            // Who is polled first does not matter.
+            // Which is polled first does not matter.
             let (go2, go1, stop) = ctx.join3(go2, go1, stop).await;
             Ok(format!("{go1:?} {go2:?} {stop:?}"))
         },

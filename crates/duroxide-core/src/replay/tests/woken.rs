@@ -1,5 +1,6 @@
-//! Who is polled when: wakers, joins, and what other libraries put between durable futures (R3.5, R3.124,
-//! R3.130). Every case is also replayed after each turn, cold, and lived again by code that is kept.
+//! What is polled when: wakers, joins, and what other libraries put between durable futures (R3.5,
+//! R3.124, R3.130). Every case is also replayed after each turn, cold, and run again by code that is
+//! kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -78,7 +79,7 @@ fn r3_124_a_join_polls_who_was_woken() {
 }
 
 #[test]
-fn r3_124_a_join_in_older_executions_polls_everybody() {
+fn r3_124_a_join_in_older_executions_polls_all_branches() {
     static POLLS: AtomicUsize = AtomicUsize::new(0);
     let joins = |ctx: OrchestrationContext, _| async move {
         let idle = std::future::poll_fn(|_| {

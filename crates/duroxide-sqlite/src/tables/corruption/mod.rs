@@ -69,7 +69,7 @@ macro_rules! bad_counter {
     };
 }
 
-/// A message that cannot be told whose it is, or in which place of the queue.
+/// A message whose instance, or whose place in the queue, cannot be told.
 macro_rules! lost_message {
     ($table:literal) => {
         concat!(

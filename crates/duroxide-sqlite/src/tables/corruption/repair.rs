@@ -78,7 +78,7 @@ pub(crate) fn repair_queues(c: Db<'_>, now: u64) -> Sql<usize> {
         ),
         now_ms,
     )?;
-    // A timer says itself when it is due; everything else is due now.
+    // The payload of a timer says when it is due; everything else is due now.
     rows += run(
         c,
         concat!(
@@ -104,7 +104,7 @@ pub(crate) fn repair_queues(c: Db<'_>, now: u64) -> Sql<usize> {
     Ok(rows)
 }
 
-/// Activities say themselves what they are; a lock that makes no sense is none.
+/// The payload of an activity says what its columns should; a lock that makes no sense is removed.
 pub(crate) fn repair_work(c: Db<'_>) -> Sql<usize> {
     let mut rows = run(
         c,
@@ -202,7 +202,7 @@ pub(crate) fn repair_instances(c: Db<'_>, now: u64) -> Sql<usize> {
     Ok(rows)
 }
 
-/// Mailboxes follow from the messages: those that make no sense go. How many.
+/// Mailboxes follow from the messages: rows that make no sense are deleted. How many.
 pub(crate) fn delete_mailboxes(c: Db<'_>) -> Sql<usize> {
     run(c, concat!("DELETE FROM mailboxes WHERE ", bad_mailbox!()), [])
 }
