@@ -288,6 +288,19 @@ BEGIN
 END
 $body$;
 
+-- Marks timers of one instance, whatever their number, in one pass over what is hidden of it: timers that are
+-- set together have the same time, and to look for each among all is quadratic.
+CREATE FUNCTION duroxide.drop_many_timers(p_key bigint, p_payloads text[]) RETURNS void
+LANGUAGE plpgsql SET enable_nestloop = off SET enable_hashjoin = on AS $body$
+BEGIN
+    UPDATE duroxide.hidden q SET dropped = true
+    FROM (SELECT DISTINCT u.payload FROM unnest(p_payloads) u(payload)) u
+    WHERE (q.instance, q.visible_at) >= (p_key, 0)
+    AND (q.instance, q.visible_at) <= (p_key, 9223372036854775807)
+    AND q.payload = u.payload AND q.attempts = 0 AND q.dropped IS NULL;
+END
+$body$;
+
 -- Marks timers that nothing waits for any more (R8.151), in the transaction that commits the turns that
 -- have dropped them and after that commit. The secret tells whether a turn was committed: if it was by
 -- an earlier transaction, of which no answer came, its timers are marked and no row is written.
@@ -299,7 +312,19 @@ DECLARE
     v_keys bigint[] := duroxide.keys_of(p_ids);
     v_times bigint[];
     v_seqs bigint[];
+    v_of_one record;
 BEGIN
+    IF cardinality(p_ids) > 16 THEN
+        FOR v_of_one IN
+            SELECT t.key, array_agg(t.payload) AS payloads
+            FROM unnest(v_keys, p_secrets, p_payloads) t(key, secret, payload)
+            WHERE (SELECT m.done FROM duroxide.mailbox m WHERE m.instance = t.key) = t.secret
+            GROUP BY t.key
+        LOOP
+            PERFORM duroxide.drop_many_timers(v_of_one.key, v_of_one.payloads);
+        END LOOP;
+        RETURN;
+    END IF;
     SELECT array_agg(h.visible_at), array_agg(h.seq) INTO v_times, v_seqs
     FROM unnest(v_keys, p_secrets, p_due, p_payloads) t(key, secret, due, payload)
     CROSS JOIN LATERAL duroxide.held_back(t.key, t.due, t.payload) h

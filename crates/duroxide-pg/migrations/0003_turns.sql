@@ -259,7 +259,8 @@ BEGIN
         v_due := duroxide.next_message_due(p_due_from);
         IF p_ended THEN
             -- What is left of those that have ended somebody else has locked for a moment.
-            v_due := least(v_due, duroxide.first_ended_turn(p_due_from, v_now));
+            -- The pulse has told of the first one only.
+            v_due := least(v_due, duroxide.first_ended_turn(p_due_from, v_now + 2000));
         END IF;
     END IF;
     v_keys := array(

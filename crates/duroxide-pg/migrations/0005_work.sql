@@ -439,7 +439,8 @@ BEGIN
                     ORDER BY e.wake_at, e.position) s) o
             WHERE w.seq = o.seq RETURNING w.position)
         SELECT least(v_from, min(e.position)) INTO v_from FROM ended e;
-        v_due := duroxide.first_ended_work(p_ended_from, v_now);
+        -- The pulse has told of the first one only.
+        v_due := duroxide.first_ended_work(p_ended_from, v_now + 2000);
     END IF;
     SELECT s.is_there INTO v_has_sessions FROM duroxide.session_work(p_owner, v_now) s;
     v_chosen := duroxide.choose_work(p_max, p_any, p_untagged, p_tags, v_from);

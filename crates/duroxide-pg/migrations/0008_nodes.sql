@@ -145,14 +145,20 @@ BEGIN
 END
 $body$;
 
--- How large the tables are, in bytes: plans are made for tables of a size.
+-- How large the tables are, in bytes: plans are made for tables of a size. Null if one of them is locked as a
+-- whole: a pulse does not wait for that.
 CREATE FUNCTION duroxide.table_sizes() RETURNS bigint[]
-LANGUAGE sql VOLATILE AS $body$
-    SELECT array_agg(pg_relation_size(t.id) ORDER BY t.n)
-    FROM unnest(ARRAY['duroxide.instance'::regclass, 'duroxide.execution'::regclass,
-        'duroxide.history'::regclass, 'duroxide.mailbox'::regclass, 'duroxide.message'::regclass,
-        'duroxide.hidden'::regclass, 'duroxide.work'::regclass, 'duroxide.session'::regclass,
-        'duroxide.kv'::regclass, 'duroxide.kv_delta'::regclass]) WITH ORDINALITY t(id, n)
+LANGUAGE plpgsql SET lock_timeout = '10ms' AS $body$
+BEGIN
+    RETURN (SELECT array_agg(pg_relation_size(t.id) ORDER BY t.n)
+        FROM unnest(ARRAY['duroxide.instance'::regclass, 'duroxide.execution'::regclass,
+            'duroxide.history'::regclass, 'duroxide.mailbox'::regclass,
+            'duroxide.message'::regclass, 'duroxide.hidden'::regclass, 'duroxide.work'::regclass,
+            'duroxide.session'::regclass, 'duroxide.kv'::regclass, 'duroxide.kv_delta'::regclass])
+            WITH ORDINALITY t(id, n));
+EXCEPTION WHEN lock_not_available THEN
+    RETURN NULL;
+END
 $body$;
 
 -- Looks around: ends nodes that are gone, tells whether there are others, whether there is anything to

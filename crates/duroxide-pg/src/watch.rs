@@ -143,6 +143,8 @@ async fn look_around(
         }
         Err(error) if error.spoils_connection() || !connection.is_open() => Err(error),
         Err(error) => {
+            // Without pulses there are no sweeps, which make good for what bounds leave out.
+            store.floor.drop_bounds();
             tracing::debug!(target: "duroxide::providers::postgres", %error, "no pulse");
             Ok(())
         }
@@ -154,7 +156,9 @@ fn note_pulse(store: &Arc<Store>, rows: &[Row]) -> bool {
     let Some(row) = rows.first() else { return false };
     let now: i64 = row.get("now_ms");
     store.note_time(now);
-    store.pool.plans().note_sizes(row.get("sizes"));
+    if let Some(sizes) = row.get("sizes") {
+        store.pool.plans().note_sizes(sizes);
+    }
     store.note_company(0 < row.get::<_, i64>("others"));
     let has_ended = 0 < row.get::<_, i64>("ended");
     let (mut is_news, mut first_due) = (false, now);

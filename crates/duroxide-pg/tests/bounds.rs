@@ -179,3 +179,20 @@ async fn what_another_node_has_locked_is_taken_over_when_that_ends() {
     assert!(turn.is_some() && job.is_some());
     scene.end().await;
 }
+
+// Sweeps come with pulses: where these fail, looks begin at the very beginning.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_node_gives_back_is_found_while_pulses_fail() {
+    let Some(scene) = Scene::open().await else { return };
+    let other = scene.schema.open().await;
+    scene.queue(&["a"]).await;
+    let (turns_there, jobs_there) = (turns(&other, NOW).await, jobs(&other, NOW).await);
+    scene.move_on().await;
+    let fail = "ALTER FUNCTION pulse(bigint, bigint, bigint, bigint, bigint) RENAME TO gone";
+    scene.client.batch_execute(fail).await.unwrap();
+    other.abandon_orchestration_item(&turns_there[0].1, None, true).await.unwrap();
+    other.abandon_work_item(&jobs_there[0].1, None, true).await.unwrap();
+    assert_eq!(firsts(&turns(&scene.store, PATIENCE).await), ["a"]);
+    assert_eq!(firsts(&jobs(&scene.store, PATIENCE).await), [1]);
+    scene.end().await;
+}

@@ -388,3 +388,37 @@ async fn a_node_without_work_counts_a_lost_database() {
     println!("two errors counted after {:?}", began.elapsed());
     runtime.shutdown(None).await;
 }
+
+// R8.151: timers that are set together have the same time, and are marked in one pass.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_timers_dropped_in_one_turn_do_not_keep_it_from_being_committed() {
+    const TIMERS: usize = 14_000;
+    let Some(schema) = TestSchema::new() else { return };
+    let mut config = schema.config();
+    // Looking for each among all took twenty seconds.
+    config.statement_timeout = Duration::from_secs(8);
+    let store = Arc::new(PostgresProvider::new_with_config(config).await.unwrap());
+    let main = |ctx: OrchestrationContext, _: String| async move {
+        let hour = Duration::from_secs(3600);
+        let timers: Vec<_> = (0..TIMERS).map(|_| ctx.schedule_timer(hour)).collect();
+        ctx.dequeue_event("go").await;
+        drop(timers);
+        ctx.set_custom_status("dropped");
+        ctx.schedule_wait("end").await;
+        Ok(String::new())
+    };
+    let orchestrations = OrchestrationRegistry::builder().register("Main", main).build();
+    let activities = ActivityRegistry::builder().build();
+    let runtime = Runtime::start_with_store(store.clone(), activities, orchestrations).await;
+    let client = Client::new(store);
+    client.start_orchestration("m", "Main", "").await.unwrap();
+    client.enqueue_event("m", "go", "").await.unwrap();
+    let patience = Duration::from_secs(100);
+    let pause = Duration::from_millis(10);
+    client.wait_for_status_change("m", 0, pause, patience).await.unwrap();
+    let stranger = stranger(&schema.config()).await;
+    let count = "SELECT count(*) FILTER (WHERE dropped), count(*) FROM hidden";
+    let row = stranger.query_one(count, &[]).await.unwrap();
+    assert_eq!((row.get(0), row.get(1)), (TIMERS as i64, TIMERS as i64));
+    runtime.shutdown(Some(1_000)).await;
+}

@@ -31,6 +31,8 @@ const SWEEPS_IN: u32 = 20;
 /// The pause between two sweeps at least. Sweeps begin with pulses, and a pulse that is a little early is not
 /// to be passed over.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+/// And at most: so long something may stay unseen that another node has made ready before the bound.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What is known about where looks may begin.
 pub(super) struct Bounds {
@@ -216,7 +218,7 @@ impl Floor {
             None => state.drop_bounds(),
         }
         if state.bounds.is_on {
-            let pause = (SWEEPS_IN * took).max(SHORTEST_PAUSE);
+            let pause = (SWEEPS_IN * took).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             state.bounds.next_sweep = Some(Instant::now() + pause);
         }
         self.set_alarm(&mut state);
