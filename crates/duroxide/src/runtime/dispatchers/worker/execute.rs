@@ -6,6 +6,7 @@ use duroxide_core::model::{
     ActivityTimeout, AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem, kind_of,
     poison_message,
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -110,7 +111,7 @@ impl Dispatcher {
             self.complete_poisoned(work).await;
             return None;
         }
-        if !self.short.contains(&work.name) {
+        if !self.short.contains(&work.name) && has_other_threads() {
             // The slot that was woken to fetch next does so before this thread may be blocked (R7.29).
             tokio::task::yield_now().await;
         }
@@ -326,6 +327,11 @@ impl Dispatcher {
         };
         log_storage_error(instance, result);
     }
+}
+
+/// Whether others could run while this thread is blocked.
+fn has_other_threads() -> bool {
+    Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread
 }
 
 fn log_started(work: &Work) {
