@@ -96,7 +96,7 @@ impl Connection {
     /// statement may have another connection of the server: there plans last as long as the pooler lets them.
     pub(crate) async fn renew_plans(&self, generation: u64) -> Result<(), PgError> {
         if self.prepared.is_some() && self.plans.swap(generation, Ordering::AcqRel) < generation {
-            self.command("DISCARD PLANS").await?;
+            return self.execute("DISCARD PLANS", Duration::ZERO).await;
         }
         Ok(())
     }
